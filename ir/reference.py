@@ -1,0 +1,271 @@
+"""The reference evaluator: runs a model node by node in NumPy, exactly and simply.  It defines what results are right.
+
+float16, bfloat16 and float32 are computed in float64 and rounded once; integers wrap; a composite without a formula of
+its own runs its decomposition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+
+from . import dims as sizes
+from .build import decomposed
+from .data import Array, Data
+from .dims import DimError, Size
+from .dtypes import DType
+from .errors import AssumptionError, InferenceError, InputError, IrcError
+from .facts import fact_of_data
+from .model import Constant, Function, Graph, Model, Node, Value
+from .operators import Operator, Trait
+from .types import TensorType, Type
+
+TraceHook = Callable[[Node, tuple[Any, ...]], None]
+
+
+@dataclass
+class _Frame:
+    """Values and dims of one running function; sub-graphs share it."""
+
+    values: dict[Value, Any] = field(default_factory=dict)
+    dims: dict[str, int] = field(default_factory=dict)
+
+
+class ReferenceContext:
+    """What a `reference` rule may ask.  Sizes among the attributes are already numbers."""
+
+    def __init__(self, evaluator: Evaluator, node: Node, frame: _Frame) -> None:
+        self._evaluator = evaluator
+        self._frame = frame
+        self.node = node
+        self.model = evaluator.model
+
+    @property
+    def result_types(self) -> tuple[Type, ...]:
+        """Types of the results with dims as numbers."""
+        return tuple(self._evaluator.concrete(r.type, self._frame) for r in self.node.results)
+
+    def clamped(self, indices: Array, size: int) -> Array:
+        """Indices in [-size, size) with negative ones counted from the end; others clamp to the nearest end."""
+        wide = indices.astype(np.int64)
+        wide = np.where(wide < 0, wide + size, wide)
+        return np.clip(wide, 0, max(size - 1, 0))
+
+    def wide(self, x: Array) -> Array:
+        """Floats narrower than 64 bits as float64, so that a rule rounds once; other types unchanged."""
+        dtype = DType.from_numpy(x.dtype)
+        return x.astype(np.float64) if dtype.is_float and dtype.bits < 64 else x
+
+    def rounded(self, x: Any, dtype: DType) -> Array:
+        """`x` converted to `dtype` (the evaluator does this to every result by itself)."""
+        with np.errstate(all="ignore"):
+            return np.asarray(x).astype(dtype.numpy)
+
+    def run(self, graph: Graph, *arguments: Any) -> tuple[Any, ...]:
+        """Run a sub-graph; captures are the values of the enclosing graphs."""
+        return self._evaluator.run_graph(graph, arguments, self._frame)
+
+    def call(self, name: str, *arguments: Any) -> tuple[Any, ...]:
+        """Run a function of the model."""
+        return self._evaluator.call(self.model.functions[name], arguments)
+
+    def bind(self, name: str, size: int) -> None:
+        """Give the dim `name` its value (bind_dim)."""
+        self._frame.dims[name] = size
+
+    def fail(self, message: str) -> NoReturn:
+        raise IrcError(f"{self.node.label}: {message}")
+
+
+class Evaluator:
+    """Runs functions of one model.  Derived constants are computed once, on first use."""
+
+    def __init__(self, model: Model, *, trace: TraceHook | None = None) -> None:
+        self.model = model
+        self.trace = trace
+        self._derived: dict[Value, Array] | None = None
+        self._decompositions: dict[Any, Model] = {}
+
+    def call(self, function: Function, arguments: Sequence[Any]) -> tuple[Any, ...]:
+        """Run a function on arrays (lists for sequences, None for absent optionals)."""
+        frame = _Frame()
+        if len(arguments) != len(function.inputs):
+            raise InputError(f"@{function.name} takes {len(function.inputs)} inputs, got {len(arguments)}")
+        for value, argument in zip(function.inputs, arguments, strict=True):
+            bind_dims(value, argument, frame.dims)
+        check_assumptions(function, frame.dims)
+        return self.run_graph(function.body, arguments, frame)
+
+    def run_graph(self, graph: Graph, arguments: Sequence[Any], frame: _Frame) -> tuple[Any, ...]:
+        for value, argument in zip(graph.inputs, arguments, strict=True):
+            frame.values[value] = argument
+        for node in graph.nodes:
+            self.run_node(node, frame)
+        return tuple(self.value(v, frame) for v in graph.outputs)
+
+    def run_node(self, node: Node, frame: _Frame) -> None:
+        operands = [None if v is None else self.value(v, frame) for v in node.operands]
+        results = self.evaluate(node, operands, frame)
+        for value, result in zip(node.results, results, strict=True):
+            frame.values[value] = result
+        if self.trace is not None:
+            self.trace(node, results)
+
+    def value(self, value: Value, frame: _Frame) -> Any:
+        if isinstance(value, Constant):
+            return self.constant(value)
+        return frame.values[value]
+
+    def constant(self, constant: Constant) -> Array:
+        """Contents of a constant, derived ones included."""
+        if constant.data is not None:
+            return constant.data.numpy()
+        if self._derived is None:
+            frame = _Frame()
+            outputs = self.run_graph(self.model.init, (), frame)
+            self._derived = dict(zip(self.model.derived, outputs, strict=True))
+        return self._derived[constant]
+
+    def evaluate(self, node: Node, operands: Sequence[Any], frame: _Frame) -> tuple[Any, ...]:
+        """Results of one node, rounded to their types and checked against them."""
+        op = node.op
+        keywords = {k: _concrete_sizes(v, frame.dims) for k, v in node.keywords.items()}
+        ctx = ReferenceContext(self, node, frame)
+        with np.errstate(all="ignore"):
+            if op.reference is not None:
+                if Trait.ELEMENTWISE in op.traits:
+                    operands = [None if a is None else ctx.wide(a) for a in operands]
+                results = op.reference(ctx, *op.group(operands), **keywords)
+            elif op.decompose is not None:
+                results = self._decomposed(op, node, operands, keywords)
+            else:
+                raise IrcError(f"{node.label} has neither a reference nor a decomposition")
+        rows = tuple(results) if isinstance(results, tuple | list) and len(node.results) != 1 else (results,)
+        if isinstance(results, tuple) and len(node.results) == 1:
+            rows = results
+        return tuple(self._finish(node, v, r, frame) for v, r in zip(node.results, rows, strict=True))
+
+    def _finish(self, node: Node, value: Value, result: Any, frame: _Frame) -> Any:
+        type_ = value.type
+        if not isinstance(type_, TensorType):
+            return result
+        array = np.asarray(result)
+        if array.dtype != type_.dtype.numpy:
+            with np.errstate(all="ignore"):
+                array = array.astype(type_.dtype.numpy)
+        if type_.dims is not None:
+            if len(type_.dims) != array.ndim:
+                raise IrcError(f"{node.label}: result has rank {array.ndim}, its type is {type_}")
+            for dim, size in zip(type_.dims, array.shape, strict=True):
+                if isinstance(dim, int) or all(s in frame.dims for s in sizes.symbols(dim)):
+                    wanted = sizes.evaluate(dim, frame.dims)
+                    if wanted != size:
+                        raise IrcError(f"{node.label}: result has shape {array.shape}, its type is {type_} ({dim}={wanted})")
+        return array
+
+    def _decomposed(self, op: Operator, node: Node, operands: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, ...]:
+        facts = []
+        for operand, value in zip(operands, node.operands, strict=True):
+            if operand is None or value is None:
+                facts.append(None)
+            elif isinstance(value.type, TensorType) and isinstance(operand, np.ndarray):
+                inline = value.data if value.data is not None and value.data.is_inline else None
+                known = fact_of_data(inline) if inline is not None else value.fact
+                type_ = TensorType(value.type.dtype, operand.shape)
+                facts.append(type(known)(type_, known.ints, known.data))
+            else:
+                facts.append(value.fact)
+        key = (op, tuple((f.type, f.ints, None if f.data is None else f.data.digest) if f else None for f in facts),
+               tuple((k, v) for k, v in keywords.items() if not isinstance(v, Graph)))  # fmt: skip
+        model = self._decompositions.get(key)
+        if model is None:
+            model = self._decompositions[key] = decomposed(op, facts, keywords)
+        inner = Evaluator(model)
+        return inner.call(model.main, [o for o in operands if o is not None])
+
+    def concrete(self, type_: Type, frame: _Frame) -> Type:
+        """The type with dims as numbers."""
+        if not isinstance(type_, TensorType) or type_.dims is None:
+            return type_
+        return TensorType(type_.dtype, tuple(sizes.evaluate(d, frame.dims) for d in type_.dims))
+
+
+def _concrete_sizes(value: Any, dims: Mapping[str, int]) -> Any:
+    if isinstance(value, sizes.Dim):
+        return sizes.evaluate(value, dims)
+    if isinstance(value, tuple) and value and not isinstance(value[0], Graph):
+        return tuple(_concrete_sizes(v, dims) for v in value)
+    if isinstance(value, TensorType) and value.dims is not None:
+        return TensorType(value.dtype, tuple(_concrete_sizes(d, dims) for d in value.dims))
+    return value
+
+
+def bind_dims(value: Value, argument: Any, dims: dict[str, Size] | dict[str, int]) -> None:
+    """Check an argument against an input's type and bind the input's symbols; InputError says expected and got."""
+    type_ = value.type
+    if not isinstance(type_, TensorType):
+        return
+    what = f"input {value.name!r}"
+    if not isinstance(argument, np.ndarray):
+        raise InputError(f"{what} expects {type_}, got {type(argument).__name__}")
+    if type_.dtype.is_string:
+        if argument.dtype.kind not in "OSU":
+            raise InputError(f"{what} expects {type_}, got dtype {argument.dtype}")
+    elif argument.dtype != type_.dtype.numpy:
+        raise InputError(f"{what} expects {type_}, got dtype {argument.dtype}; convert it with .astype({type_.dtype.numpy.name!r})")
+    if type_.dims is None:
+        return
+    if argument.ndim != len(type_.dims):
+        raise InputError(f"{what} expects {type_} (rank {len(type_.dims)}), got shape {argument.shape}")
+    for axis, (dim, size) in enumerate(zip(type_.dims, argument.shape, strict=True)):
+        if sizes.solve(dim, int(size), dims) is False:  # type: ignore[arg-type]  # int values are Sizes
+            bound = f" (where {', '.join(f'{s}={dims[s]}' for s in sizes.symbols(dim) if s in dims)})" if not isinstance(dim, int) else ""
+            raise InputError(f"{what} expects {type_}, got shape {argument.shape}: axis {axis} must be {dim}{bound}")
+
+
+def check_assumptions(function: Function, dims: Mapping[str, int]) -> None:
+    """AssumptionError for the first recorded relation that these sizes break; names the node and the sizes."""
+    for assumption in function.assumptions:
+        names = assumption.symbols()
+        if not all(n in dims for n in names):
+            continue
+        try:
+            holds = assumption.substitute(dims).holds()
+        except DimError:
+            holds = False
+        if holds is False:
+            got = ", ".join(f"{n}={dims[n]}" for n in names)
+            sides = " and ".join(_evaluated(s, dims) for s in (assumption.lhs, assumption.rhs))
+            raise AssumptionError(
+                f"@{function.name} cannot run with {got}: {assumption.node} needs {assumption}, got {sides}"
+            )
+
+
+def _evaluated(size: Size, dims: Mapping[str, int]) -> str:
+    try:
+        return str(sizes.evaluate(size, dims))
+    except DimError as error:
+        return str(error)
+
+
+def evaluate(
+    model: Model,
+    inputs: Sequence[Any] | Mapping[str, Any],
+    *,
+    entry: str | None = None,
+    trace: TraceHook | None = None,
+) -> tuple[Any, ...]:
+    """Run an entry of a model in NumPy.  `inputs` by position or by name; `trace(node, results)` sees every node."""
+    function = model.entry(entry)
+    if isinstance(inputs, Mapping):
+        missing = [n for n in function.input_names if n not in inputs]
+        if missing:
+            raise InputError(f"@{function.name} needs the inputs {', '.join(missing)}")
+        inputs = [inputs[n] for n in function.input_names]
+    return Evaluator(model, trace=trace).call(function, inputs)
+
+
+__all__ = ["Data", "Evaluator", "InferenceError", "ReferenceContext", "bind_dims", "check_assumptions", "evaluate"]

@@ -1,0 +1,206 @@
+"""The Rewriter: the only way to change a graph.  Keeps uses, locations, a work list and a log of changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from .build import Builder
+from .errors import IrcError
+from .facts import Fact
+from .model import Constant, Graph, Location, Model, Node, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One entry of the log: what happened to a node, by which rewrite."""
+
+    kind: Literal["create", "erase", "replace", "update", "move"]
+    node: str
+    rewrite: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.rewrite}: {self.kind} {self.node}{f' ({self.detail})' if self.detail else ''}"
+
+
+class Rewriter:
+    """Changes a model.  `label` names the pass or rewrite at work; new nodes carry it in their location.
+
+    `worklist()` yields nodes to look at: give it a start, and every node whose surroundings a change touched comes
+    again.  Order is first in, first out, without duplicates.
+    """
+
+    def __init__(self, model: Model, label: str = "rewrite") -> None:
+        self.model = model
+        self.label = label
+        self.changes: list[Change] = []
+        self._queue: dict[Node, None] = {}
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.changes)
+
+    def worklist(self, start: Iterable[Node]) -> Iterator[Node]:
+        """Nodes of `start`, then whatever changes touched, until nothing is left."""
+        self._queue = dict.fromkeys(start)
+        while self._queue:
+            node = next(iter(self._queue))
+            del self._queue[node]
+            if node.graph is not None:
+                yield node
+
+    def touch(self, *nodes: Node | None) -> None:
+        """Put nodes on the work list."""
+        for node in nodes:
+            if node is not None and node.graph is not None:
+                self._queue.setdefault(node)
+
+    def before(self, node: Node, *, sources: Iterable[Node] = ()) -> Builder:
+        """A builder that inserts before `node`; new nodes carry its source names (and those of `sources`)."""
+        if node.graph is None:
+            raise IrcError(f"{node.label} is not in a graph any more")
+        return Builder(self.model, node.graph, node, location=self._location(node, *sources), on_create=self._created)
+
+    def after(self, node: Node) -> Builder:
+        """A builder that inserts right after `node`."""
+        if node.graph is None:
+            raise IrcError(f"{node.label} is not in a graph any more")
+        return Builder(self.model, node.graph, node.next, location=self._location(node), on_create=self._created)
+
+    def end(self, graph: Graph) -> Builder:
+        """A builder at the end of a graph."""
+        return Builder(self.model, graph, location=Location((), self.label), on_create=self._created)
+
+    def _location(self, *nodes: Node) -> Location:
+        names = dict.fromkeys(s for n in nodes for s in n.location.source)
+        return Location(tuple(names), self.label)
+
+    def _created(self, node: Node) -> None:
+        self.changes.append(Change("create", node.label, self.label))
+        self.touch(node)
+
+    def replace(self, node: Node, values: Value | Sequence[Value | None]) -> None:
+        """Every use of the node's results becomes a use of `values` (None: that result has no use); the node goes.
+
+        A name that the old result has and the new one lacks moves over.  Types may only become more precise.
+        """
+        new = (values,) if isinstance(values, Value) else tuple(values)
+        if len(new) != len(node.results):
+            raise IrcError(f"{node.label} has {len(node.results)} results, got {len(new)} to replace them")
+        detail = ", ".join(v.node.op.name if v is not None and v.node is not None else "value" for v in new)
+        for old, value in zip(node.results, new, strict=True):
+            if value is None:
+                if old.has_uses:
+                    raise IrcError(f"result {old.index} of {node.label} is still used")
+                continue
+            self.replace_uses(old, value)
+        self.changes.append(Change("replace", node.label, self.label, detail))
+        self._erase(node)
+
+    def replace_uses(self, old: Value, new: Value) -> None:
+        """Every user of `old` uses `new` instead."""
+        if old is new:
+            return
+        if old.name is not None and new.name is None and not isinstance(new, Constant):
+            new.name = old.name
+        for user, index in old.uses:
+            self._set_use(user, index, old, new)
+
+    def _set_use(self, user: Node | Graph, index: int, old: Value | None, new: Value | None) -> None:
+        if old is not None:
+            old._uses.pop((user, index), None)
+            self.touch(old.node)
+        slots: Any = user._operands if isinstance(user, Node) else user._outputs
+        slots[index] = new
+        if new is not None:
+            new._uses[(user, index)] = None
+        if isinstance(user, Node):
+            self.touch(user)
+        elif isinstance(user.parent, Node):
+            self.touch(user.parent)
+
+    def set_operand(self, node: Node, index: int, value: Value | None) -> None:
+        """Operand `index` (flat) of the node becomes `value`."""
+        self._set_use(node, index, node._operands[index], value)
+        self.changes.append(Change("update", node.label, self.label, f"operand {index}"))
+
+    def set_output(self, graph: Graph, index: int, value: Value) -> None:
+        """Output `index` of the graph becomes `value`."""
+        self._set_use(graph, index, graph.outputs[index], value)
+        self.changes.append(Change("update", "graph output", self.label, f"output {index}"))
+
+    def set_outputs(self, graph: Graph, values: Sequence[Value]) -> None:
+        """The graph returns `values` and nothing else."""
+        graph.set_outputs(values)
+        self.changes.append(Change("update", "graph", self.label, "outputs"))
+
+    def set_attributes(self, node: Node, **values: Any) -> None:
+        """Change attributes; the others stay.  Call `set_fact` too if a result's type changes with them."""
+        node.attributes = node.op.make_attributes({**node.attributes.as_dict(), **values})
+        self.changes.append(Change("update", node.label, self.label, ", ".join(values)))
+        self.touch(node, *(u for r in node.results for u in r.users))
+
+    def set_fact(self, value: Value, fact: Fact) -> None:
+        """Record a more precise type or known integers; users come again."""
+        if value.type == fact.type and value.ints == fact.ints:
+            return
+        value.set_fact(fact)
+        self.changes.append(Change("update", value.name or "value", self.label, f"type {fact.type}"))
+        self.touch(*value.users)
+
+    def erase(self, node: Node) -> None:
+        """Remove a node whose results have no uses."""
+        for result in node.results:
+            if result.has_uses:
+                raise IrcError(f"cannot erase {node.label}: its result {result.name or result.index} is still used")
+        self.changes.append(Change("erase", node.label, self.label))
+        self._erase(node)
+
+    def _erase(self, node: Node) -> None:
+        graph = node.graph
+        if graph is None:
+            raise IrcError(f"{node.label} is not in a graph any more")
+        graph._unlink(node)
+        self._queue.pop(node, None)
+        stack: list[Node | Graph] = [node]
+        while stack:
+            item = stack.pop()
+            if isinstance(item, Node):
+                for i, operand in enumerate(item._operands):
+                    if operand is not None:
+                        operand._uses.pop((item, i), None)
+                        self.touch(operand.node)
+                stack.extend(item.all_graphs())
+            else:
+                item.set_outputs(())
+                stack.extend(item.nodes)
+
+    def move_before(self, node: Node, anchor: Node) -> None:
+        """Move a node before `anchor`, into its graph.  The caller answers for dominance; the verifier checks."""
+        if node.graph is None or anchor.graph is None:
+            raise IrcError("both nodes must be in a graph")
+        node.graph._unlink(node)
+        anchor.graph._insert(node, anchor)
+        self.changes.append(Change("move", node.label, self.label))
+        self.touch(node)
+
+    def inline_graph(self, graph: Graph, arguments: Sequence[Value], before: Node) -> tuple[Value, ...]:
+        """Move the nodes of a sub-graph before `before` with its inputs replaced; its outputs come back.
+
+        The graph is empty afterwards.  Used for constant branches, calls (on a copy) and unrolling.
+        """
+        for formal, actual in zip(list(graph.inputs), arguments, strict=True):
+            self.replace_uses(formal, actual)
+        outputs = graph.outputs
+        graph.set_outputs(())
+        target = before.graph
+        if target is None:
+            raise IrcError(f"{before.label} is not in a graph any more")
+        for node in list(graph.nodes):
+            graph._unlink(node)
+            target._insert(node, before)
+            self.touch(node)
+        self.changes.append(Change("move", before.label, self.label, "inlined graph"))
+        return outputs

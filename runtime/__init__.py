@@ -1,0 +1,1 @@
+"""Running compiled models: executables, specialization per shape, artifacts.  Knows no particular target."""

@@ -1,0 +1,57 @@
+"""Targets by name.  A target's module is imported when someone asks for it, so listing them loads nothing heavy."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import TYPE_CHECKING
+
+from ..ir.errors import IrcError, did_you_mean
+
+if TYPE_CHECKING:
+    from .base import Target
+
+_MODULES = {
+    "xla": (".xla.target", "XlaTarget", ("jax", "jaxlib"), "StableHLO compiled and run by XLA"),
+    "mlx": (".mlx.target", "MlxTarget", ("mlx",), "Python code for MLX"),
+    "onnx": (".onnx.target", "OnnxTarget", ("onnx", "onnxruntime"), "an ONNX model run by ONNX Runtime"),
+    "reference": (".reference.target", "ReferenceTarget", (), "the NumPy evaluator that defines right results"),
+}
+
+
+def names() -> list[str]:
+    """Names of all targets."""
+    return list(_MODULES)
+
+
+def describe(name: str) -> str:
+    """One line about a target."""
+    return _MODULES[name][3]
+
+
+def missing(name: str) -> list[str]:
+    """Modules that the target needs and this environment lacks."""
+    return [m for m in _MODULES[name][2] if importlib.util.find_spec(m) is None]
+
+
+def get(spec: str) -> Target:
+    """The target that `name` or `name{key=value,...}` spells; IrcError for an unknown name, option or missing package."""
+    from .base import options_from
+
+    name, brace, rest = spec.strip().partition("{")
+    name = name.strip()
+    if name not in _MODULES:
+        raise IrcError(f"no target is called {name!r}{did_you_mean(name, _MODULES)}")
+    if brace and not rest.endswith("}"):
+        raise IrcError(f"target {spec!r}: expected }} at the end")
+    values: dict[str, str] = {}
+    for item in filter(None, (part.strip() for part in rest[:-1].split(","))) if brace else ():
+        key, equals, value = item.partition("=")
+        if not equals:
+            raise IrcError(f"target {spec!r}: expected key=value, got {item!r}")
+        values[key.strip().replace("-", "_")] = value.strip()
+    if absent := missing(name):
+        raise IrcError(f"target {name} needs the package {absent[0]!r}, which is not installed; pip install {absent[0]}")
+    module, cls, _, _ = _MODULES[name]
+    target_class: type[Target] = getattr(importlib.import_module(module, __package__), cls)
+    return target_class(options_from(target_class.options_class, values, name))

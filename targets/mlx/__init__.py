@@ -1,0 +1,1 @@
+"""The MLX target: readable, shape-polymorphic Python for mlx.core."""

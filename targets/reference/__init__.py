@@ -1,0 +1,1 @@
+"""The reference target: the NumPy evaluator behind the interface of a target."""

@@ -1,0 +1,1 @@
+"""The XLA target: StableHLO through the MLIR bindings, compiled and run with PJRT."""
