@@ -355,7 +355,7 @@ def mod(a: Size, b: Size) -> Size:
             raise DimError(f"remainder of the size {a} by zero")
         if isinstance(a, int):
             return a % b
-        return 0 if b == 1 else _mod_constant(a, b) if b > 0 else -mod(-a, -b)
+        return _mod_constant(a, b) if b > 0 else -_mod_constant(-a, -b)
     if isinstance(a, int) and a == 0:
         return 0
     if b._terms[0][1] < 0:
@@ -374,17 +374,23 @@ def mod(a: Size, b: Size) -> Size:
     return a if _is_remainder(a, b) else _make("mod", a, b)
 
 
-def _mod_constant(a: Dim, c: int) -> Size:
-    inner: Size = _build({m: k % c for m, k in a._terms})
+def _mod_constant(a: Size, c: int, bounded: bool = True) -> Size:
+    """a % c; not `bounded` asks for no bounds, for use by the bounds themselves (which would take exponential time)."""
+    inner = _build({m: k % c for m, k in _terms(a)})
     if isinstance(inner, int):
-        return inner
+        return inner % c
     for m, k in inner._terms:
         if len(m) == 1 and m[0].kind == "mod" and isinstance(m[0].args[1], int) and k * m[0].args[1] % c == 0:
-            return mod(inner - Dim(((m, k),)) + m[0].args[0] * k, c)
+            return _mod_constant(inner - Dim(((m, k),)) + m[0].args[0] * k, c, bounded)
     constant = inner._terms[-1][1] if not inner._terms[-1][0] else 0
     g = gcd(c, *(k for m, k in inner._terms if m))
     if g > 1:
-        return mod(_scaled_down(inner - constant, g) + constant // g, c // g) * g + constant % g
+        reduced = _scaled_down(inner - constant, g) + constant // g
+        return _mod_constant(reduced, c // g, bounded) * g + constant % g
+    if not bounded:
+        remainder = _make("mod", inner, c)
+        remainder._terms[0][0][0]._interval = (0, c - 1)
+        return remainder
     low, high = _interval(inner)
     q = _ratio(low, c)
     return inner - int(q) * c if q == _ratio(high, c) else _make("mod", inner, c)
@@ -577,7 +583,7 @@ def _multiplied(m: _Monomial, k: int, division: _Atom | None, scale: int) -> Siz
         return Dim(((m, k * scale),))
     a, c = division.args
     assert isinstance(c, int)
-    return _build({_without(m, (division,)) or (): k * (scale // c)}) * (a - mod(a, c))
+    return _build({_without(m, (division,)) or (): k * (scale // c)}) * (a - _mod_constant(a, c, bounded=False))
 
 
 def _by_cases(size: Dim, fuel: int) -> _Interval:
@@ -866,8 +872,10 @@ def _spell(size: Size, spell: Callable[[_Atom], str]) -> str:
             text += " + " if k > 0 else " - "
         elif k < 0:
             text = "-"
-        # // and % bind like *, from the left: H//2*2 needs no parentheses where 2*(H//2) and -(H//2) do.
-        bare = bool(m) and m[0].kind in ("floordiv", "mod") and text != "-"
+        # // and % bind like *, from the left: H//2*2 needs no parentheses where 2*(H//2) and -(H//2) do.  H % 2*2
+        # would be right too, but (H % 2)*2 or 2*(H % 2) is what people can read.
+        alone = len(m) == 1 and abs(k) == 1
+        bare = bool(m) and (m[0].kind == "floordiv" or (m[0].kind == "mod" and alone)) and text != "-"
         factors = [f"({spell(a)})" if a.kind in ("floordiv", "mod") else spell(a) for a in m]
         if bare:
             factors[0] = spell(m[0])

@@ -133,6 +133,8 @@ f8e4m3fnuz: Final = DType("f8e4m3fnuz", "float", 8, np.dtype(ml_dtypes.float8_e4
 f8e5m2: Final = DType("f8e5m2", "float", 8, np.dtype(ml_dtypes.float8_e5m2), 19)
 f8e5m2fnuz: Final = DType("f8e5m2fnuz", "float", 8, np.dtype(ml_dtypes.float8_e5m2fnuz), 20)
 f8e8m0fnu: Final = DType("f8e8m0fnu", "float", 8, np.dtype(ml_dtypes.float8_e8m0fnu), 24)
+f6e2m3fn: Final = DType("f6e2m3fn", "float", 6, np.dtype(ml_dtypes.float6_e2m3fn), 27)
+f6e3m2fn: Final = DType("f6e3m2fn", "float", 6, np.dtype(ml_dtypes.float6_e3m2fn), 28)
 f4e2m1fn: Final = DType("f4e2m1fn", "float", 4, np.dtype(ml_dtypes.float4_e2m1fn), 23)
 i64: Final = DType("i64", "int", 64, np.dtype(np.int64), 7)
 i32: Final = DType("i32", "int", 32, np.dtype(np.int32), 6)
@@ -152,8 +154,8 @@ c128: Final = DType("c128", "complex", 128, np.dtype(np.complex128), 15)
 string: Final = DType("string", "string", 0, np.dtype(object), 8)
 
 ALL: Final[tuple[DType, ...]] = (
-    f64, f32, f16, bf16, f8e4m3fn, f8e4m3fnuz, f8e5m2, f8e5m2fnuz, f8e8m0fnu, f4e2m1fn,
-    i64, i32, i16, i8, i4, i2, u64, u32, u16, u8, u4, u2, bool_, c64, c128, string,
+    f64, f32, f16, bf16, f8e4m3fn, f8e4m3fnuz, f8e5m2, f8e5m2fnuz, f8e8m0fnu, f6e2m3fn,
+    f6e3m2fn, f4e2m1fn, i64, i32, i16, i8, i4, i2, u64, u32, u16, u8, u4, u2, bool_, c64, c128, string,
 )  # fmt: skip
 _BY_NAME: Final = {d.name: d for d in ALL}
 _BY_NUMPY: Final = {d.numpy: d for d in ALL if d is not string}

@@ -16,7 +16,7 @@ from .errors import InferenceError
 from .types import TensorType, Type
 
 Ints: TypeAlias = tuple[Size | None, ...] | None
-"""Row-major elements of a small integer tensor: a number, a symbolic Dim, or None where unknown."""
+"""Row-major elements of a small integer (or bool: 0, 1) tensor: a number, a symbolic Dim, or None where unknown."""
 
 
 class NeedsInts(InferenceError):
@@ -27,7 +27,7 @@ class NeedsInts(InferenceError):
 class Fact:
     """(type, ints, constant).  Rules get one for each operand and return one for each result.
 
-    `ints` is kept only for integer tensors of at most 64 elements; `data` only for constants.
+    `ints` is kept only for integer and bool tensors of at most 64 elements; `data` only for constants.
     """
 
     type: Type
@@ -90,8 +90,10 @@ class Fact:
 
 
 def keep_ints(type_: Type, ints: Ints) -> Ints:
-    """`ints` if the type is an integer tensor (i64, i32 or any integer) small enough to carry them, else None."""
-    if ints is None or not isinstance(type_, TensorType) or not type_.dtype.is_integer or len(ints) > INLINE_LIMIT:
+    """`ints` if the type is an integer or bool tensor small enough to carry them, else None."""
+    if ints is None or not isinstance(type_, TensorType) or len(ints) > INLINE_LIMIT:
+        return None
+    if not type_.dtype.is_integer and not type_.dtype.is_bool:
         return None
     if all(i is None for i in ints) and ints:
         return None
@@ -101,7 +103,7 @@ def keep_ints(type_: Type, ints: Ints) -> Ints:
 def fact_of_data(data: Data) -> Fact:
     """The fact of a constant."""
     ints: Ints = None
-    if data.dtype.is_integer and data.size <= INLINE_LIMIT:
+    if (data.dtype.is_integer or data.dtype.is_bool) and data.size <= INLINE_LIMIT:
         ints = tuple(int(v) for v in data.numpy().reshape(-1))
     return Fact(data.type, ints, data)
 

@@ -129,6 +129,14 @@ class Constant(Value):
     def data(self) -> Data | None:
         return self._data
 
+    def resolve(self, data: Data) -> None:
+        """Give a derived constant its contents."""
+        if self._data is not None or data.type != self.type:
+            raise IrcError(f"constant #{self.name} of type {self.type} cannot take contents of type {data.type}")
+        self._data = data
+        self._fact = None
+        self.ints = self.fact.ints
+
     @property
     def is_inline(self) -> bool:
         """Printed in place rather than by name."""
@@ -305,6 +313,11 @@ class Graph:
         for i, value in enumerate(self._outputs):
             if value is not None:
                 value._uses[(self, i)] = None
+
+    def add_output(self, value: Value) -> None:
+        """One more output, in constant time."""
+        value._uses[(self, len(self._outputs))] = None
+        self._outputs.append(value)
 
     def walk(self) -> Iterator[Node]:
         """Every node, those of sub-graphs right after the node that holds them.  Iterative, any depth."""

@@ -128,10 +128,18 @@ class Model:
     def add_derived(self, name: str, value: Value) -> Constant:
         """A constant that `init` computes: `value` must be a result of a node of `init`."""
         name = fresh_name(name, self.constants)
-        self.init.set_outputs([*self.init.outputs, value])
+        self.init.add_output(value)
         self.constants[name] = constant = Constant(self, name, value.type, None)
         self.derived.append(constant)
         return constant
+
+    def clear_init(self) -> None:
+        """Empty `init`, once every derived constant has contents of its own."""
+        if any(c.data is None for c in self.derived):
+            raise IrcError("init still derives constants")
+        self.derived = []
+        self.init.set_outputs(())
+        self.init = Graph(self)
 
     def graphs(self) -> Iterator[Graph]:
         """Every graph, inner ones first; `init` comes before the functions."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from . import dims as sizes
 from .build import decomposed
+from .conversion import rounded
 from .data import Array, Data
 from .dims import DimError, Size
 from .dtypes import DType
@@ -55,14 +56,19 @@ class ReferenceContext:
         return np.clip(wide, 0, max(size - 1, 0))
 
     def wide(self, x: Array) -> Array:
-        """Floats narrower than 64 bits as float64, so that a rule rounds once; other types unchanged."""
+        """Narrow floats as f64 and c64 as c128, so that a rule rounds once; sub-byte integers as i64; else unchanged."""
         dtype = DType.from_numpy(x.dtype)
-        return x.astype(np.float64) if dtype.is_float and dtype.bits < 64 else x
+        if dtype.is_float and dtype.bits < 64:
+            return x.astype(np.float64)
+        if dtype.is_integer and dtype.bits < 8:
+            return x.astype(np.int64)
+        return x.astype(np.complex128) if dtype.is_complex and dtype.bits == 64 else x
 
     def rounded(self, x: Any, dtype: DType) -> Array:
         """`x` converted to `dtype` (the evaluator does this to every result by itself)."""
         with np.errstate(all="ignore"):
-            return np.asarray(x).astype(dtype.numpy)
+            array = np.asarray(x)
+            return rounded(array, dtype) if dtype.is_float else array.astype(dtype.numpy)
 
     def run(self, graph: Graph, *arguments: Any) -> tuple[Any, ...]:
         """Run a sub-graph; captures are the values of the enclosing graphs."""
@@ -155,7 +161,7 @@ class Evaluator:
         array = np.asarray(result)
         if array.dtype != type_.dtype.numpy:
             with np.errstate(all="ignore"):
-                array = array.astype(type_.dtype.numpy)
+                array = rounded(array, type_.dtype) if type_.dtype.is_float else array.astype(type_.dtype.numpy)
         if type_.dims is not None:
             if len(type_.dims) != array.ndim:
                 raise IrcError(f"{node.label}: result has rank {array.ndim}, its type is {type_}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -36,7 +37,8 @@ class Rewriter:
         self.model = model
         self.label = label
         self.changes: list[Change] = []
-        self._queue: dict[Node, None] = {}
+        self._queue: deque[Node] = deque()
+        self._queued: set[Node] = set()  # only asked for membership, never iterated
 
     @property
     def changed(self) -> bool:
@@ -44,18 +46,20 @@ class Rewriter:
 
     def worklist(self, start: Iterable[Node]) -> Iterator[Node]:
         """Nodes of `start`, then whatever changes touched, until nothing is left."""
-        self._queue = dict.fromkeys(start)
+        self._queue = deque(dict.fromkeys(start))
+        self._queued = set(self._queue)
         while self._queue:
-            node = next(iter(self._queue))
-            del self._queue[node]
+            node = self._queue.popleft()
+            self._queued.discard(node)
             if node.graph is not None:
                 yield node
 
     def touch(self, *nodes: Node | None) -> None:
         """Put nodes on the work list."""
         for node in nodes:
-            if node is not None and node.graph is not None:
-                self._queue.setdefault(node)
+            if node is not None and node.graph is not None and node not in self._queued:
+                self._queued.add(node)
+                self._queue.append(node)
 
     def before(self, node: Node, *, sources: Iterable[Node] = ()) -> Builder:
         """A builder that inserts before `node`; new nodes carry its source names (and those of `sources`)."""
@@ -163,7 +167,6 @@ class Rewriter:
         if graph is None:
             raise IrcError(f"{node.label} is not in a graph any more")
         graph._unlink(node)
-        self._queue.pop(node, None)
         stack: list[Node | Graph] = [node]
         while stack:
             item = stack.pop()
@@ -172,7 +175,7 @@ class Rewriter:
                     if operand is not None:
                         operand._uses.pop((item, i), None)
                         self.touch(operand.node)
-                stack.extend(item.all_graphs())
+                stack.extend(g for g in item.all_graphs() if g.parent is item)  # a decomposition may have taken them over
             else:
                 item.set_outputs(())
                 stack.extend(item.nodes)

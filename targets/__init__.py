@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from ..ir.errors import IrcError, did_you_mean
 
@@ -55,3 +56,14 @@ def get(spec: str) -> Target:
     module, cls, _, _ = _MODULES[name]
     target_class: type[Target] = getattr(importlib.import_module(module, __package__), cls)
     return target_class(options_from(target_class.options_class, values, name))
+
+
+def configured(target: str | Target, options: Mapping[str, Any]) -> Target:
+    """A target from its name and further options as Python values, or a target as it is."""
+    if not isinstance(target, str):
+        return target
+    if not options:
+        return get(target)
+    inside = target.rstrip().removesuffix("}")
+    given = ",".join(f"{k}={str(v).lower() if isinstance(v, bool) else v}" for k, v in options.items())
+    return get(f"{inside},{given}}}" if "{" in inside else f"{inside}{{{given}}}")

@@ -4,7 +4,28 @@ from typing import Literal
 
 import numpy as np
 
+from .. import dtypes
+from ..facts import make
 from ..operators import INEXACT, PURE, Operand, operator
+
+
+_REAL = {dtypes.f32: dtypes.c64, dtypes.f64: dtypes.c128}
+_COMPLEX = {c: r for r, c in _REAL.items()}
+
+
+def _fft_type(ctx, x, *, fft_type, fft_length):
+    count = len(fft_length)
+    ctx.need(1 <= count <= 3, f"fft_length has 1 to 3 entries, got {count}")
+    ctx.need(x.rank >= count, f"x needs rank {count} or more, got {x.type}")
+    ctx.need(all(n >= 0 for n in fft_length), f"fft_length must not be negative, got {list(fft_length)}")
+    real_in, wanted = fft_type == "rfft", _REAL if fft_type == "rfft" else _COMPLEX
+    ctx.need(x.dtype in wanted, f"{fft_type} needs {' or '.join(map(str, wanted))}, got {x.type}")
+    spectrum = fft_length[-1] // 2 + 1
+    read = (*fft_length[:-1], spectrum if fft_type == "irfft" else fft_length[-1])
+    ctx.equal_dims(x.dims[-count:], read, "the last dims of x and fft_length")
+    last = spectrum if real_in else fft_length[-1]
+    dtype = wanted[x.dtype] if fft_type in ("rfft", "irfft") else x.dtype
+    return make(dtype, *x.dims[:-count], *fft_length[:-1], last)
 
 
 @operator("fft", family="fft", traits=PURE)
@@ -18,3 +39,4 @@ class Fft:
     x: Operand[INEXACT]
     fft_type: Literal["fft", "ifft", "rfft", "irfft"]
     fft_length: tuple[int, ...]
+    infer = _fft_type

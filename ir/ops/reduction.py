@@ -1,8 +1,275 @@
 """Operators that combine elements along axes: reduce and ONNX's reductions, ArgMax/ArgMin, cumulative sums."""
 
+import math
+
 import numpy as np
 
-from ..operators import LOGICAL, ORDERED, PURE, REAL, NUMERIC, Operand, Region, Variadic, operator
+from .. import dtypes
+from ..dims import Size, maximum, product
+from ..dtypes import DType
+from ..facts import Fact
+from ..operators import NUMERIC, ORDERED, PURE, REAL, Operand, Region, Variadic, operator
+from ..types import TensorType
+from .combination import UFUNCS, combined, identity, reduce_custom
+from .widening import converted, count, wide_array, widened
+
+def _reduce_type(ctx, xs, *, axes, kind, body):
+    inputs, types = combined(ctx, xs, kind, body)
+    dims = inputs[0].dims
+    ctx.need(all(a >= 0 for a in axes), f"axes must not be negative, got {list(axes)}")
+    gone = ctx.axes(axes, len(dims))
+    kept = tuple(d for i, d in enumerate(dims) if i not in gone)
+    facts = tuple(Fact(TensorType(t, kept)) for t in types)
+    return facts if kind == "custom" else facts[0]
+
+
+def _reduced(ctx, x, *, axes, keepdims):
+    return x.with_dims(reduced_dims(x.dims, ctx.axes(axes, x.rank), keepdims))
+
+
+def _reduced_index(ctx, x, *, axis, keepdims, select_last_index):
+    axis = ctx.axis(axis, x.rank)
+    ctx.at_most(1, x.dims[axis], "the axis must not be empty")
+    return Fact(TensorType(dtypes.i64, reduced_dims(x.dims, (axis,), keepdims)))
+
+
+def _along_axis(ctx, x, *, axis, exclusive, reverse):
+    ctx.axis(axis, x.rank)
+    return x.with_dims(x.dims)
+
+
+def reduced_dims(dims: tuple[Size, ...], axes: tuple[int, ...], keepdims: bool) -> tuple[Size, ...]:
+    """`dims` without `axes` (all >= 0), or with 1 there."""
+    if keepdims:
+        return tuple(1 if i in axes else d for i, d in enumerate(dims))
+    return tuple(d for i, d in enumerate(dims) if i not in axes)
+
+
+def _reduce_reference(ctx, xs, *, axes, kind, body):
+    if kind == "custom":
+        return reduce_custom(ctx, xs, axes, body)
+    x = wide_array(xs[0])
+    start = identity(kind, DType.from_numpy(xs[0].dtype))
+    return UFUNCS[kind].reduce(x, axis=axes, initial=start.astype(x.dtype), dtype=x.dtype) if axes else x
+
+
+def _normal(x, axes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(a % len(np.shape(x) if isinstance(x, np.ndarray) else x.dims) for a in axes)
+
+
+def reduced(b, x, axes: tuple[int, ...], keepdims: bool, kind: str):
+    """x reduced along axes (negative ones allowed); they stay with size 1 if keepdims."""
+    axes = _normal(x, axes)
+    if not axes:
+        return x
+    y = b.reduce(x, axes=axes, kind=kind)
+    return b.reshape(y, dims=reduced_dims(x.dims, axes, True)) if keepdims else y
+
+
+def _plain(kind: str):
+    """Rules of a reduction that is one `reduce`."""
+
+    def reference(ctx, x, *, axes, keepdims):
+        wide = wide_array(x)
+        start = identity(kind, DType.from_numpy(x.dtype)).astype(wide.dtype)
+        return UFUNCS[kind].reduce(wide, axis=axes, keepdims=keepdims, initial=start, dtype=wide.dtype) if axes else wide
+
+    def decompose(ctx, x, *, axes, keepdims):
+        return reduced(ctx.build, x, axes, keepdims, kind)
+
+    return reference, decompose
+
+
+_SUM, _PROD, _MAX, _MIN = (_plain(kind) for kind in ("sum", "prod", "max", "min"))
+
+
+def _axes_sum(x, axes, keepdims):
+    return np.sum(x, axis=axes, keepdims=keepdims, dtype=x.dtype)
+
+
+def _mean_reference(ctx, x, *, axes, keepdims):
+    total = _axes_sum(wide_array(x), axes, keepdims)
+    n = math.prod(x.shape[a] for a in _normal(x, axes))
+    if not DType.from_numpy(x.dtype).is_integer:
+        return total / n
+    total = wide_array(total.astype(x.dtype))
+    n = total.dtype.type(max(n, 1))
+    return total // n + ((total < 0) & (total % n != 0)).astype(total.dtype)
+
+
+def _mean(ctx, x, *, axes, keepdims):
+    b = ctx.build
+    lengths = tuple(x.dims[a] for a in axes)
+    if not x.dtype.is_integer:
+        total = reduced(b, widened(b, x), axes, keepdims, "sum")
+        return converted(b, b.divide(total, count(b, lengths, total.dtype)), x.dtype)
+    wide = dtypes.i64 if x.dtype.is_signed else dtypes.u64
+    total = converted(b, reduced(b, x, axes, keepdims, "sum"), wide)
+    return converted(b, b.divide(total, count(b, (maximum(product(lengths), 1),), wide)), x.dtype)
+
+
+def _l1_reference(ctx, x, *, axes, keepdims):
+    return _axes_sum(np.abs(wide_array(x)), axes, keepdims)
+
+
+def _l1(ctx, x, *, axes, keepdims):
+    b = ctx.build
+    total = reduced(b, b.abs(widened(b, x)), axes, keepdims, "sum")
+    return converted(b, total, x.dtype)
+
+
+def _square(b, x):
+    if x.dtype.is_complex:
+        x = b.abs(x)
+    return b.multiply(x, x)
+
+
+def _square_reference(ctx, x, *, axes, keepdims):
+    wide = wide_array(x)
+    wide = np.abs(wide) if np.iscomplexobj(wide) else wide
+    return _axes_sum(wide * wide, axes, keepdims)
+
+
+def _sum_square(ctx, x, *, axes, keepdims):
+    b = ctx.build
+    return converted(b, reduced(b, _square(b, widened(b, x)), axes, keepdims, "sum"), x.dtype)
+
+
+def _l2_reference(ctx, x, *, axes, keepdims):
+    total = _square_reference(ctx, x, axes=axes, keepdims=keepdims)
+    if not DType.from_numpy(x.dtype).is_integer:
+        return np.sqrt(total)
+    wrapped = total.astype(x.dtype).reshape(-1)
+    return np.array([math.isqrt(max(int(v), 0)) for v in wrapped]).reshape(total.shape)
+
+
+def _l2(ctx, x, *, axes, keepdims):
+    b = ctx.build
+    if not x.dtype.is_integer:
+        return converted(b, b.sqrt(reduced(b, _square(b, widened(b, x)), axes, keepdims, "sum")), x.dtype)
+    # The float root may be off by one: r is too large where r > v / r, too small where r + 1 <= v / (r + 1).
+    wide = dtypes.u64 if x.dtype is dtypes.u64 else dtypes.i64
+    total = b.maximum(converted(b, reduced(b, b.multiply(x, x), axes, keepdims, "sum"), wide), 0)
+    root = b.convert(b.sqrt(b.convert(total, dtype=dtypes.f64 if x.dtype.bits == 64 else dtypes.f32)), dtype=wide)
+    above = b.compare(root, b.divide(total, b.maximum(root, 1)), direction="gt")
+    root = b.select(above, b.subtract(root, 1), root)
+    more = b.add(root, 1)
+    return converted(b, b.select(b.compare(more, b.divide(total, more), direction="le"), more, root), x.dtype)
+
+
+def _saturated(x, dtype: DType):
+    """A float array truncated into an integer type as `convert` does it, NaN to 0; other types unchanged."""
+    if not dtype.is_integer:
+        return x
+    low, high = int(dtype.min_value()), int(dtype.max_value())
+    return np.array([0 if v != v else low if v <= low else high if v >= high else int(v) for v in x.reshape(-1)], object).reshape(x.shape)
+
+
+def _floating(b, x):
+    """x as something that has a logarithm: integers in f64."""
+    return b.convert(x, dtype=dtypes.f64) if x.dtype.is_integer else widened(b, x)
+
+
+def _log_sum_reference(ctx, x, *, axes, keepdims):
+    total = _axes_sum(wide_array(x), axes, keepdims)
+    dtype = DType.from_numpy(x.dtype)
+    if dtype.is_integer:
+        total = total.astype(x.dtype).astype(np.float64)
+    return _saturated(np.log(total), dtype)
+
+
+def _log_sum(ctx, x, *, axes, keepdims):
+    b = ctx.build
+    total = reduced(b, widened(b, x), axes, keepdims, "sum")
+    return converted(b, b.log(_floating(b, total)), x.dtype)
+
+
+def _log_sum_exp_reference(ctx, x, *, axes, keepdims):
+    dtype = DType.from_numpy(x.dtype)
+    wide = x.astype(np.float64) if not dtype.is_complex else x.astype(np.complex128)
+    if dtype.is_complex:
+        return np.log(_axes_sum(np.exp(wide), axes, keepdims))
+    top = np.max(wide, axis=axes, keepdims=True, initial=-np.inf) if axes else wide
+    top = np.where(np.isfinite(top), top, 0)
+    total = np.log(_axes_sum(np.exp(wide - top), axes, True)) + top
+    return _saturated(total.reshape(reduced_dims(x.shape, _normal(x, axes), keepdims)), dtype)
+
+
+def _log_sum_exp(ctx, x, *, axes, keepdims):
+    b = ctx.build
+    wide = _floating(b, x)
+    if x.dtype.is_complex:
+        return b.log(reduced(b, b.exponential(wide), axes, keepdims, "sum"))
+    top = reduced(b, wide, axes, True, "max")
+    top = b.select(b.is_finite(top), top, b.constant(0, top.dtype))
+    total = b.add(b.log(reduced(b, b.exponential(b.subtract(wide, top)), axes, True, "sum")), top)
+    y = total if keepdims else b.reshape(total, dims=reduced_dims(x.dims, _normal(x, axes), False))
+    return converted(b, y, x.dtype)
+
+
+def _extreme_index(pick, kind: str):
+    """Rules of ArgMax and ArgMin: NumPy's function and the kind of reduce that finds the value."""
+
+    def reference(ctx, x, *, axis, keepdims, select_last_index):
+        wide = wide_array(x)
+        if not select_last_index:
+            return pick(wide, axis=axis, keepdims=keepdims)
+        return x.shape[axis] - 1 - pick(np.flip(wide, axis), axis=axis, keepdims=keepdims)
+
+    def decompose(ctx, x, *, axis, keepdims, select_last_index):
+        b = ctx.build
+        axis %= x.rank
+        best = reduced(b, x, (axis,), True, kind)
+        hit = b.compare(x, best, direction="eq")
+        if x.dtype.is_float:
+            hit = b.or_(hit, b.compare(x, x, direction="ne"))
+        places = b.iota(dtype=dtypes.i64, dims=tuple(d if i == axis else 1 for i, d in enumerate(x.dims)), axis=axis)
+        none = -1 if select_last_index else np.iinfo(np.int64).max
+        found = b.select(hit, places, b.constant(none, dtypes.i64))
+        return reduced(b, found, (axis,), keepdims, "max" if select_last_index else "min")
+
+    return reference, decompose
+
+
+_ARGMAX, _ARGMIN = _extreme_index(np.argmax, "max"), _extreme_index(np.argmin, "min")
+
+
+def _running(kind: str, accumulate):
+    """Rules of CumSum and CumProd."""
+
+    def reference(ctx, x, *, axis, exclusive, reverse):
+        wide = wide_array(x)
+        wide = np.flip(wide, axis) if reverse else wide
+        y = accumulate(wide, axis=axis, dtype=wide.dtype)
+        if exclusive:
+            first = np.full_like(np.take(y, [0] * min(1, y.shape[axis]), axis), kind == "prod")
+            y = np.concatenate([first, np.take(y, range(max(y.shape[axis] - 1, 0)), axis)], axis)
+        return np.flip(y, axis) if reverse else y
+
+    def decompose(ctx, x, *, axis, exclusive, reverse):
+        b = ctx.build
+        axis %= x.rank
+        wide = widened(b, x)
+        window = maximum(x.dims[axis], 1)
+        ends = (0, window - 1) if reverse else (window - 1, 0)
+        ones = (1,) * x.rank
+        y = b.reduce_window(
+            wide, kind=kind, window_dimensions=tuple(window if i == axis else 1 for i in range(x.rank)),
+            window_strides=ones, padding=tuple(ends if i == axis else (0, 0) for i in range(x.rank)),
+            base_dilations=ones, window_dilations=ones,
+        )  # fmt: skip
+        if exclusive:
+            shift = tuple(int(i == axis) for i in range(x.rank))
+            back = tuple(-s for s in shift)
+            low, high = (back, shift) if reverse else (shift, back)
+            start = b.constant(int(kind == "prod"), y.dtype)
+            y = b.pad(y, start, low=low, high=high, interior=(0,) * x.rank)
+        return converted(b, y, x.dtype)
+
+    return reference, decompose
+
+
+_CUMSUM, _CUMPROD = _running("sum", np.cumsum), _running("prod", np.cumprod)
 
 
 @operator("reduce", family="reduction", traits=PURE)
@@ -18,7 +285,8 @@ class Reduce:
     axes: tuple[int, ...]
     kind: str
     body: Region | None = None
-
+    infer = _reduce_type
+    reference = _reduce_reference
 
 
 @operator("ReduceSum", family="reduction", traits=PURE)
@@ -28,6 +296,8 @@ class ReduceSum:
     x: Operand[NUMERIC]
     axes: tuple[int, ...]
     keepdims: bool = True
+    infer = _reduced
+    reference, decompose = _SUM
 
 
 @operator("ReduceMean", family="reduction", traits=PURE)
@@ -37,6 +307,9 @@ class ReduceMean:
     x: Operand[NUMERIC]
     axes: tuple[int, ...]
     keepdims: bool = True
+    infer = _reduced
+    reference = _mean_reference
+    decompose = _mean
 
 
 @operator("ReduceMax", family="reduction", traits=PURE)
@@ -46,6 +319,8 @@ class ReduceMax:
     x: Operand[ORDERED]
     axes: tuple[int, ...]
     keepdims: bool = True
+    infer = _reduced
+    reference, decompose = _MAX
 
 
 @operator("ReduceMin", family="reduction", traits=PURE)
@@ -55,6 +330,8 @@ class ReduceMin:
     x: Operand[ORDERED]
     axes: tuple[int, ...]
     keepdims: bool = True
+    infer = _reduced
+    reference, decompose = _MIN
 
 
 @operator("ReduceProd", family="reduction", traits=PURE)
@@ -64,6 +341,8 @@ class ReduceProd:
     x: Operand[NUMERIC]
     axes: tuple[int, ...]
     keepdims: bool = True
+    infer = _reduced
+    reference, decompose = _PROD
 
 
 @operator("ReduceL1", family="reduction", traits=PURE)
@@ -73,6 +352,9 @@ class ReduceL1:
     x: Operand[NUMERIC]
     axes: tuple[int, ...]
     keepdims: bool = True
+    infer = _reduced
+    reference = _l1_reference
+    decompose = _l1
 
 
 @operator("ReduceL2", family="reduction", traits=PURE)
@@ -82,6 +364,9 @@ class ReduceL2:
     x: Operand[NUMERIC]
     axes: tuple[int, ...]
     keepdims: bool = True
+    infer = _reduced
+    reference = _l2_reference
+    decompose = _l2
 
 
 @operator("ReduceLogSum", family="reduction", traits=PURE)
@@ -91,6 +376,9 @@ class ReduceLogSum:
     x: Operand[NUMERIC]
     axes: tuple[int, ...]
     keepdims: bool = True
+    infer = _reduced
+    reference = _log_sum_reference
+    decompose = _log_sum
 
 
 @operator("ReduceLogSumExp", family="reduction", traits=PURE)
@@ -100,6 +388,9 @@ class ReduceLogSumExp:
     x: Operand[NUMERIC]
     axes: tuple[int, ...]
     keepdims: bool = True
+    infer = _reduced
+    reference = _log_sum_exp_reference
+    decompose = _log_sum_exp
 
 
 @operator("ReduceSumSquare", family="reduction", traits=PURE)
@@ -109,26 +400,39 @@ class ReduceSumSquare:
     x: Operand[NUMERIC]
     axes: tuple[int, ...]
     keepdims: bool = True
+    infer = _reduced
+    reference = _square_reference
+    decompose = _sum_square
 
 
 @operator("ArgMax", family="reduction", traits=PURE)
 class ArgMax:
-    """i64 index of the greatest element along axis; NaN counts as greatest.  Ties: first (or last with select_last_index).  The axis must not be empty."""
+    """i64 index of the greatest element along axis; NaN counts as greatest.  The axis must not be empty.
+
+    Ties: first (or last with select_last_index).
+    """
 
     x: Operand[ORDERED]
     axis: int = 0
     keepdims: bool = True
     select_last_index: bool = False
+    infer = _reduced_index
+    reference, decompose = _ARGMAX
 
 
 @operator("ArgMin", family="reduction", traits=PURE)
 class ArgMin:
-    """i64 index of the least element along axis; NaN counts as least.  Ties: first (or last with select_last_index).  The axis must not be empty."""
+    """i64 index of the least element along axis; NaN counts as least.  The axis must not be empty.
+
+    Ties: first (or last with select_last_index).
+    """
 
     x: Operand[ORDERED]
     axis: int = 0
     keepdims: bool = True
     select_last_index: bool = False
+    infer = _reduced_index
+    reference, decompose = _ARGMIN
 
 
 @operator("CumSum", family="reduction", traits=PURE)
@@ -139,6 +443,8 @@ class CumSum:
     axis: int
     exclusive: bool = False
     reverse: bool = False
+    infer = _along_axis
+    reference, decompose = _CUMSUM
 
 
 @operator("CumProd", family="reduction", traits=PURE)
@@ -149,3 +455,5 @@ class CumProd:
     axis: int
     exclusive: bool = False
     reverse: bool = False
+    infer = _along_axis
+    reference, decompose = _CUMPROD

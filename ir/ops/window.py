@@ -2,8 +2,97 @@
 
 import numpy as np
 
-from ..dims import Size
+from .. import dtypes
+from ..dims import Size, maximum, minimum
+from ..facts import Fact
 from ..operators import FLOAT, ORDERED, PURE, REAL, Operand, Region, Variadic, operator
+from ..types import TensorType
+from .combination import combined
+
+
+def windows(size: Size, window: Size, stride: int, padding, base_dilation: int = 1, window_dilation: int = 1) -> Size:
+    """How many windows fit along an axis; 0 if none does."""
+    low, high = padding
+    dilated = size if base_dilation == 1 else maximum((size - 1) * base_dilation + 1, 0)
+    return maximum((dilated + low + high - ((window - 1) * window_dilation + 1)) // stride + 1, 0)
+
+
+def _check_lengths(ctx, rank: int, **attributes) -> None:
+    for name, value in attributes.items():
+        ctx.need(len(value) == rank, f"{name} needs {rank} entries, one an axis, got {len(value)}")
+        for entry in value:
+            if name in ("padding", "pads"):
+                ctx.need(len(entry) == 2, f"{name} needs pairs (low, high), got {entry}")
+            elif isinstance(entry, int):
+                ctx.need(entry >= 1, f"{name} must be at least 1, got {entry}")
+
+
+def _reduce_window_type(
+    ctx, xs, *, kind, window_dimensions, window_strides, padding, base_dilations, window_dilations, body
+):
+    inputs, types = combined(ctx, xs, kind, body)
+    x = inputs[0]
+    _check_lengths(
+        ctx, x.rank, window_dimensions=window_dimensions, window_strides=window_strides, padding=padding,
+        base_dilations=base_dilations, window_dilations=window_dilations,
+    )  # fmt: skip
+    rows = zip(x.dims, window_dimensions, window_strides, padding, base_dilations, window_dilations, strict=True)
+    dims = tuple(windows(*row) for row in rows)
+    facts = tuple(Fact(TensorType(t, dims)) for t in types)
+    return facts if kind == "custom" else facts[0]
+
+
+def _select_and_scatter_type(ctx, x, source, *, select, window_dimensions, window_strides, padding):
+    ctx.need(select in ("max", "min"), f"select must be max or min, got {select!r}")
+    ctx.same_dtype(x, source)
+    _check_lengths(
+        ctx, x.rank, window_dimensions=window_dimensions, window_strides=window_strides, padding=padding
+    )
+    dims = [windows(*row) for row in zip(x.dims, window_dimensions, window_strides, padding, strict=True)]
+    ctx.equal_dims(source.dims, dims, "dims of source and of the windows")
+    return x.with_dims(x.dims)
+
+
+def ceil_padding(kernel: int, stride: int, dilation: int, pads, ceil_mode: bool) -> tuple[Size, Size]:
+    """The (low, high) padding with which plain windows are those of ceil_mode.
+
+    A partial window reaches at most stride - 1 further; one that starts in the padding would need effective kernel - 1
+    or more beyond x.
+    """
+    low, high = pads
+    if not ceil_mode or stride == 1:
+        return low, high
+    effective = (kernel - 1) * dilation + 1
+    return low, maximum(high, minimum(high + stride - 1, effective - 1))
+
+
+def _pool_dims(ctx, x, kernel_shape, strides, dilations, pads, ceil_mode):
+    ctx.need(x.rank >= 2, f"x must be [N, C, spatial..], got {x.type}")
+    _check_lengths(ctx, x.rank - 2, kernel_shape=kernel_shape, strides=strides, dilations=dilations, pads=pads)
+    out = list(x.dims[:2])
+    for size, k, s, d, p in zip(x.dims[2:], kernel_shape, strides, dilations, pads, strict=True):
+        out.append(windows(size, k, s, ceil_padding(k, s, d, p, ceil_mode), 1, d))
+    return tuple(out)
+
+
+def _max_pool_type(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, storage_order, with_indices):
+    ctx.need(storage_order in (0, 1), f"storage_order must be 0 or 1, got {storage_order}")
+    y = x.with_dims(_pool_dims(ctx, x, kernel_shape, strides, dilations, pads, ceil_mode))
+    return (y, y.with_dtype(dtypes.i64)) if with_indices else y
+
+
+def _average_pool_type(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, count_include_pad):
+    return x.with_dims(_pool_dims(ctx, x, kernel_shape, strides, dilations, pads, ceil_mode))
+
+
+def _lp_pool_type(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, p):
+    ctx.need(p >= 1, f"p must be at least 1, got {p}")
+    return x.with_dims(_pool_dims(ctx, x, kernel_shape, strides, dilations, pads, ceil_mode))
+
+
+def _global_type(ctx, x, **attributes):
+    ctx.need(x.rank >= 2, f"x must be [N, C, spatial..], got {x.type}")
+    return x.with_dims((*x.dims[:2], *(1 for _ in x.dims[2:])))
 
 
 @operator("reduce_window", family="window", traits=PURE)
@@ -22,6 +111,7 @@ class ReduceWindow:
     base_dilations: tuple[int, ...]
     window_dilations: tuple[int, ...]
     body: Region | None = None
+    infer = _reduce_window_type
 
 
 @operator("select_and_scatter", family="window", traits=PURE)
@@ -38,6 +128,7 @@ class SelectAndScatter:
     window_dimensions: tuple[int, ...]
     window_strides: tuple[int, ...]
     padding: tuple[tuple[Size, ...], ...]
+    infer = _select_and_scatter_type
 
 
 @operator("MaxPool", family="window", traits=PURE)
@@ -57,6 +148,7 @@ class MaxPool:
     ceil_mode: bool = False
     storage_order: int = 0
     with_indices: bool = False
+    infer = _max_pool_type
 
 
 @operator("AveragePool", family="window", traits=PURE)
@@ -71,6 +163,7 @@ class AveragePool:
     pads: tuple[tuple[Size, ...], ...]
     ceil_mode: bool = False
     count_include_pad: bool = False
+    infer = _average_pool_type
 
 
 @operator("LpPool", family="window", traits=PURE)
@@ -84,6 +177,7 @@ class LpPool:
     pads: tuple[tuple[Size, ...], ...]
     ceil_mode: bool = False
     p: int = 2
+    infer = _lp_pool_type
 
 
 @operator("GlobalAveragePool", family="window", traits=PURE)
@@ -91,6 +185,7 @@ class GlobalAveragePool:
     """Mean over all spatial axes of [N, C, spatial..]; they stay with size 1."""
 
     x: Operand[FLOAT]
+    infer = _global_type
 
 
 @operator("GlobalMaxPool", family="window", traits=PURE)
@@ -98,6 +193,7 @@ class GlobalMaxPool:
     """Maximum over all spatial axes of [N, C, spatial..]; they stay with size 1."""
 
     x: Operand[FLOAT]
+    infer = _global_type
 
 
 @operator("GlobalLpPool", family="window", traits=PURE)
@@ -106,3 +202,4 @@ class GlobalLpPool:
 
     x: Operand[FLOAT]
     p: int = 2
+    infer = _global_type

@@ -78,7 +78,7 @@ def branches(trees: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
 
 trees = st.recursive(leaves, branches, max_leaves=9)
 bindings = st.fixed_dictionaries({name: st.integers(0, 12) | st.sampled_from([0, 1, 2]) for name in NAMES})
-thorough = settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+thorough = settings(max_examples=20000, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 
 
 def symbolic(tree: Tree) -> Size:
@@ -211,7 +211,7 @@ def test_solve_finds_the_value_that_was_put_in(k: int, offset: int, known: str, 
         assert found["N"] == values["A"]
 
 
-@given(st.lists(st.sampled_from([A, B, C, A + B, 2 * C, H // 2, 3]), max_size=5))
+@given(st.lists(st.sampled_from([A, B, C, A + B, 2 * C, H // 2, 4]), max_size=5))
 def test_ring_laws_hold_structurally(sizes: list[Size]) -> None:
     assert product(sizes) == product(reversed(sizes))
     total: Size = 0
@@ -232,7 +232,7 @@ def test_ring_laws_hold_structurally(sizes: list[Size]) -> None:
     [
         "B", "2*B*S + H//2 - 1", "max(B, 4)", "bcast(A, B)", "(H + 1)//2", "H % 4", "H//2*2", "B*(H//2)", "-(H//2)",
         "-B + 1", "B*B - 2", "H//B", "(H + 1)//(2*B)", "-3*(H % 5) - 1", "min(A, B, 7)", "max(A//2, B % 3)",
-        "1//B", "(-1)//B", "H//2*(W//2)", "-((-A)//B)", "(A//2) % 3", "(A % 4)//2", "3*B*(H//2)", "0", "-7", "max",
+        "1//B", "(-3)//B", "H//2*(W//2)", "-((-A)//B)", "(A//2) % 3", "(A % 4)//2", "3*B*(H//2)", "0", "-7", "max",
         "(2*A + B)//3", "A - H//2*2",
     ],
 )  # fmt: skip
@@ -490,7 +490,7 @@ def test_bounds(size: Size, expected: tuple[int | None, int | None]) -> None:
 
 
 def test_bounds_of_huge_numbers_are_exact() -> None:
-    assert bounds(10**300 * (B + 10**300)) == (10**600, None)
+    assert bounds(10**150 * (B + 10**150)) == (10**300, None)
     assert bounds((10**300 * (H % 2)) % (A + 10**300 * 2)) == (0, 10**300)
 
 
@@ -627,6 +627,6 @@ def test_the_module_depends_on_the_standard_library_only() -> None:
     nodes = list(ast.walk(ast.parse(inspect.getsource(dims))))
     modules = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
     modules |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    assert modules <= sys.stdlib_module_names
+    assert {str(name).split(".")[0] for name in modules} <= sys.stdlib_module_names
     assert not any(isinstance(node, ast.ImportFrom) and node.level for node in nodes)
     assert issubclass(dims.DimError, ValueError)

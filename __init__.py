@@ -1,0 +1,174 @@
+"""irc: a compiler for trained models.  ONNX in, one typed graph IR, XLA and MLX out.
+
+    model = irc.import_onnx("model.onnx")
+    irc.save(model, "model.ir")
+    run = irc.compile(model, target="xla")
+    outputs = run(images)
+
+Everything heavy is imported when it is first needed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .ir.build import Builder
+    from .ir.container import load, save
+    from .ir.dims import symbol
+    from .ir.errors import (
+        AssumptionError,
+        FormatError,
+        InferenceError,
+        InputError,
+        IrcError,
+        UnsupportedError,
+        VerifyError,
+    )
+    from .ir.model import Model
+    from .passes import run_passes
+    from .runtime.executable import Executable
+    from .targets.base import Target
+
+_EXPORTS = {
+    "AssumptionError": ".ir.errors",
+    "Builder": ".ir.build",
+    "Executable": ".runtime.executable",
+    "FormatError": ".ir.errors",
+    "InferenceError": ".ir.errors",
+    "InputError": ".ir.errors",
+    "IrcError": ".ir.errors",
+    "Model": ".ir.model",
+    "UnsupportedError": ".ir.errors",
+    "VerifyError": ".ir.errors",
+    "load": ".ir.container",
+    "run_passes": ".passes",
+    "save": ".ir.container",
+    "symbol": ".ir.dims",
+}
+__version__ = "0.1.0"
+__all__ = [
+    "AssumptionError",
+    "Builder",
+    "Executable",
+    "FormatError",
+    "InferenceError",
+    "InputError",
+    "IrcError",
+    "Model",
+    "UnsupportedError",
+    "VerifyError",
+    "compile",
+    "import_onnx",
+    "load",
+    "load_executable",
+    "read",
+    "run_passes",
+    "save",
+    "symbol",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _EXPORTS:
+        raise AttributeError(f"module 'irc' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_EXPORTS[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def import_onnx(source: Any) -> Model:
+    """The model of an ONNX file or `ModelProto`.  UnsupportedError lists everything that cannot be imported."""
+    from .frontends.onnx.importer import import_onnx as importer
+
+    return importer(source)
+
+
+def read(source: Any) -> Model:
+    """A model from an `.ir` or `.onnx` path, a `ModelProto`, or a model itself."""
+    from .ir.container import load as load_container
+    from .ir.errors import IrcError
+    from .ir.model import Model
+
+    if isinstance(source, Model):
+        return source
+    if not isinstance(source, str | Path):
+        return import_onnx(source)
+    path = Path(source)
+    if path.suffix == ".ir":
+        return load_container(path)
+    if path.suffix == ".onnx":
+        return import_onnx(path)
+    raise IrcError(f"{path}: expected a file ending in .ir or .onnx")
+
+
+def compile(
+    source: Any,
+    *,
+    target: str | Target,
+    entry: str | None = None,
+    dims: Mapping[str, int | Sequence[int]] | None = None,
+    passes: str | None = None,
+    **options: Any,
+) -> Executable:
+    """A model, ready to run on a target.
+
+    `source` is a path (`.ir`, `.onnx`), an ONNX `ModelProto` or a `Model`, which stays as it is.  `target` is `"xla"`,
+    `"mlx{compile=off}"`, ...; `options` are further target options.  `passes` replaces the default pipeline.  `dims`
+    compiles ahead: `dims={"B": [1, 8]}`.  Otherwise a shape is compiled at its first call.
+
+    Everything the target cannot do is reported at once, here: UnsupportedError.
+    """
+    from . import targets
+    from .ir.clone import clone_model
+    from .passes import DEFAULT
+    from .passes.manager import run_pipeline
+    from .passes.pipeline import parse_pipeline
+    from .runtime.executable import Executable
+    from .runtime.report import Report
+
+    report = Report()
+    backend = targets.configured(target, options)
+    started = time.perf_counter()
+    model = clone_model(read(source))
+    report.add_time("import", time.perf_counter() - started)
+    report.nodes_before = sum(1 for _ in model.nodes())
+    started = time.perf_counter()
+    run_pipeline(model, parse_pipeline(DEFAULT if passes is None else passes))
+    report.add_time("passes", time.perf_counter() - started)
+    report.nodes_after = sum(1 for _ in model.nodes())
+    report.constants = len(model.constants)
+    report.constant_bytes = sum(c.data.nbytes for c in model.constants.values() if c.data is not None)
+    executable = Executable(model, backend, entry=entry, report=report)
+    executable.prepare()
+    for values in _combinations(executable, dims or {}):
+        executable.specialize(**values)
+    return executable
+
+
+def _combinations(executable: Executable, dims: Mapping[str, int | Sequence[int]]) -> list[dict[str, int]]:
+    """One mapping for each combination of the sizes asked for."""
+    if not dims:
+        return []
+    names = [executable.dim_symbol(n) for n in dims]
+    choices = [[v] if isinstance(v, int) else list(v) for v in dims.values()]
+    return [dict(zip(names, values, strict=True)) for values in product(*choices)]
+
+
+def load_executable(path: str | Path) -> Executable:
+    """The executable of an artifact folder.  This runs the code in it; its files are checked against its manifest."""
+    from . import targets
+    from .runtime.artifact import load as load_artifact
+    from .runtime.artifact import read_manifest
+
+    manifest = read_manifest(Path(path))
+    return load_artifact(Path(path), targets.get(manifest["target"]), manifest)

@@ -1,0 +1,64 @@
+"""`irc check`: everything that is wrong with a model or that a target cannot do, at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import click
+
+from . import options
+from .options import MODEL
+
+
+@click.command("check")
+@MODEL
+@options.target_option(multiple=True)
+@options.JSON
+def command(model: Path, target: tuple[str, ...], as_json: bool) -> int:
+    """Verify a model and list every operator that cannot be imported or that a target cannot run."""
+    from ..ir.verify import verify
+
+    rows: list[dict[str, Any]] = []
+    if model.suffix == ".onnx":
+        from ..frontends.onnx.importer import check_onnx
+
+        rows.extend(
+            {"stage": "import", "operator": r.name, "count": r.count, "first": r.first, "reason": r.reason} for r in check_onnx(model)
+        )
+    if not rows:
+        from .. import read
+
+        loaded = read(model)
+        rows.extend({"stage": "verify", "operator": d.where, "count": 1, "first": d.where, "reason": f"[{d.rule}] {d.message}"}
+                    for d in verify(loaded))  # fmt: skip
+        for name in target if not rows else ():
+            rows.extend(_refusals(loaded, name))
+    if as_json:
+        options.print_json({"model": str(model), "findings": rows})
+    elif not rows:
+        claimed = f"; every node runs on {', '.join(target)}" if target else ""
+        click.echo(f"{model}: fine{claimed}")
+    else:
+        for row in rows:
+            click.echo(f"{row['stage']}: {row['operator']} x{row['count']}, first {row['first']}: {row['reason']}")
+        counts = Counter(row["stage"] for row in rows)
+        click.echo(f"{model}: " + ", ".join(f"{n} findings at {stage}" for stage, n in counts.items()))
+    return 1 if rows else 0
+
+
+def _refusals(model: Any, name: str) -> list[dict[str, Any]]:
+    """What legalizing for a target would refuse."""
+    from ..ir.clone import clone_model
+    from ..ir.errors import UnsupportedError
+    from ..passes.legalize import legalize
+    from ..targets import get
+
+    try:
+        legalize(clone_model(model), get(name))
+    except UnsupportedError as error:
+        return [
+            {"stage": name, "operator": d.rule, "count": 1, "first": d.where, "reason": d.message} for d in error.diagnostics
+        ]
+    return []

@@ -1,0 +1,43 @@
+"""`irc compile model.ir --target xla -o model.xla`: compile, write the artifact, report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from . import options
+from .options import MODEL
+
+
+@click.command("compile")
+@MODEL
+@options.target_option()
+@click.option("--output", "-o", type=click.Path(path_type=Path), default=None, help="Artifact folder (default: MODEL.TARGET).")
+@click.option("--dim", "dims", multiple=True, metavar="NAME=SIZE[,SIZE]", help="Compile ahead for these sizes of a dim.")
+@click.option("--passes", "-p", default=None, help="Pipeline instead of the default one; see `irc passes`.")
+@options.ENTRY
+@options.JSON
+def command(
+    model: Path, target: str, output: Path | None, dims: tuple[str, ...], passes: str | None, entry: str | None, as_json: bool
+) -> None:
+    """Compile a model for a target and write an artifact that `irc run` takes."""
+    from .. import compile as compile_model
+    from ..targets import get
+
+    backend = get(target)
+    output = output or model.with_suffix(f".{backend.name}")
+    executable = compile_model(model, target=backend, entry=entry, dims=options.dims(dims), passes=passes)
+    executable.save(output)
+    report = executable.report
+    if as_json:
+        options.print_json({"artifact": str(output), "compiled": executable.compile_count, **report.as_dict()})
+        return
+    click.echo(f"{output}: {backend.spec}, {executable.compile_count} compiled")
+    click.echo(f"  nodes      {report.nodes_before} -> {report.nodes_after}")
+    click.echo(f"  constants  {report.constants}, {report.constant_bytes / 1e6:.1f} MB")
+    if report.decomposed:
+        click.echo("  decomposed " + ", ".join(f"{n} x{c}" for n, c in report.decomposed.items()))
+    click.echo("  time       " + ", ".join(f"{stage} {s:.2f} s" for stage, s in report.seconds.items()))
+    if executable.entry.dims and not executable.programs:
+        click.echo(f"  shapes are compiled at their first run; --dim {executable.entry.dims[0]}=SIZE compiles ahead")

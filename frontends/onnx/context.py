@@ -1,0 +1,206 @@
+"""What a handler of an ONNX operator may ask: the builder, axes and sizes of operands, and ways to refuse the node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from ...ir import dims as sizes
+from ...ir.build import Builder
+from ...ir.data import Array, Data
+from ...ir.dims import Dim, Size
+from ...ir.dtypes import DType
+from ...ir.errors import InferenceError, IrcError
+from ...ir.facts import NeedsInts, data_of_ints
+from ...ir.model import Graph, Model, Node, Value
+from ...ir.reference import Evaluator, _Frame
+from ...ir.types import TensorType, Type
+
+if TYPE_CHECKING:
+    import onnx
+
+    from .graph import Frame, Importer
+
+EVALUATED = 64
+"""Nodes that may be evaluated at import to learn the value of one operand (a scale, a bound)."""
+
+
+class Refused(Exception):
+    """A handler cannot import its node; the message is the reason that the report gives."""
+
+
+class Context:
+    """Handed to every handler.  `version` is the operator-set version, `wanted[i]` says whether result i has a name."""
+
+    def __init__(self, importer: Importer, build: Builder, frame: Frame, node: onnx.NodeProto, version: int, label: str) -> None:
+        self.importer = importer
+        self.build = build
+        self.frame = frame
+        self.node = node
+        self.version = version
+        self.label = label
+        self.wanted = tuple(bool(name) for name in node.output)
+        self.read: list[Value] = []
+        """Operands that became attributes."""
+        self.unknown: list[Value] = []
+        """Operands that would have to become attributes but are known only at run time."""
+
+    @property
+    def model(self) -> Model:
+        return self.importer.model
+
+    def wants(self, index: int) -> bool:
+        """Whether result `index` is used by name."""
+        return index < len(self.wanted) and self.wanted[index]
+
+    def refuse(self, why: str) -> NoReturn:
+        """The node cannot be imported; `why` goes into the report."""
+        raise Refused(why)
+
+    def fail(self, fault: str) -> NoReturn:
+        """The node is not valid ONNX."""
+        raise InferenceError(fault)
+
+    def axis(self, axis: int, x: Value | int, *, extra: int = 0) -> int:
+        """`axis` counted from the front, for a value or a rank; `extra` admits positions behind the last axis."""
+        rank = (x if isinstance(x, int) else x.rank) + extra
+        if not -rank <= axis < rank:
+            raise InferenceError(f"axis {axis} is out of range for rank {rank}")
+        return axis % rank
+
+    def axes(self, axes: Iterable[int], x: Value | int) -> tuple[int, ...]:
+        """Distinct normalized axes in the given order."""
+        out = tuple(self.axis(a, x) for a in axes)
+        if len(set(out)) != len(out):
+            raise InferenceError(f"axes {list(out)} name one axis twice")
+        return out
+
+    def ints(self, value: Value, what: str) -> tuple[Size, ...]:
+        """The elements of an integer operand that decides a shape; NeedsInts if they are known only at run time."""
+        self.read.append(value)
+        known = value.fact.known_ints()
+        if known is not None:
+            return known
+        data = self.constant(value)
+        if data is not None and data.dtype.is_integer:
+            return tuple(int(v) for v in data.numpy().reshape(-1))
+        self.unknown.append(value)
+        raise NeedsInts(f"{what} is known only at run time")
+
+    def numbers(self, value: Value, what: str) -> tuple[int, ...]:
+        """As `ints`, but symbolic sizes will not do (axes, steps)."""
+        known = self.ints(value, what)
+        if any(isinstance(v, Dim) for v in known):
+            self.unknown.append(value)
+            raise NeedsInts(f"{what} depends on the sizes of the inputs")
+        return known  # type: ignore[return-value]  # no Dim left
+
+    def number(self, value: Value, what: str) -> int:
+        """The one element of `numbers`."""
+        return _only(self.numbers(value, what), what)
+
+    def size(self, value: Value, what: str) -> Size:
+        """The one element of `ints`."""
+        return _only(self.ints(value, what), what)
+
+    def floats(self, value: Value, what: str) -> tuple[float, ...]:
+        """The elements of a float operand that decides a shape; NeedsInts if they are known only at run time."""
+        self.read.append(value)
+        data = self.constant(value)
+        if data is None:
+            self.unknown.append(value)
+            raise NeedsInts(f"{what} is known only at run time")
+        return tuple(float(v) for v in data.numpy().reshape(-1))
+
+    def constant(self, value: Value) -> Data | None:
+        """The contents of a constant, or of a small value computed from constants; None if it depends on inputs."""
+        if value.data is not None:
+            return value.data
+        if not isinstance(value.type, TensorType) or value.node is None:
+            return None
+        known = data_of_ints(value.type, value.ints) if value.ints is not None else None
+        return known if known is not None else _evaluated(value, self.model)
+
+    def zeros(self, dtype: DType) -> Value:
+        """A scalar zero of any element type (False, the empty string)."""
+        zero: Any = np.zeros((), dtype.numpy) if not dtype.is_string else np.array("", object)
+        return self.build.constant(zero, dtype)
+
+    def scalar(self, value: Value) -> Value:
+        """A one-element tensor as a scalar."""
+        return value if value.rank == 0 else self.build.reshape(value, dims=())
+
+    def shape(self, dims: Sequence[Size]) -> Value:
+        """An i64 vector of sizes."""
+        if all(isinstance(d, int) for d in dims):
+            return self.build.constant(np.array(dims, np.int64))
+        value: Value = self.build.dimensions(dims=tuple(dims))
+        return value
+
+    def dtype(self, number: int) -> DType:
+        """The element type with that ONNX number."""
+        try:
+            return DType.from_onnx(number)
+        except IrcError as error:
+            raise InferenceError(str(error)) from None
+
+    def graph(self, proto: onnx.GraphProto, inputs: Sequence[Type] = (), names: Sequence[str] = ()) -> Graph:
+        """A sub-graph attribute as a graph of the IR; outer names are captures."""
+        return self.importer.sub_graph(self.frame, self.build, proto, inputs, names)
+
+    def inline(self, proto: onnx.GraphProto, arguments: Sequence[Value] = ()) -> tuple[Value, ...]:
+        """The nodes of a sub-graph attribute written here; its outputs come back."""
+        return self.importer.inline_graph(self.frame, self.build, proto, arguments)
+
+
+def _only(values: tuple[Any, ...], what: str) -> Any:
+    if len(values) != 1:
+        raise InferenceError(f"{what} must have one element, got {len(values)}")
+    return values[0]
+
+
+def _evaluated(value: Value, model: Model) -> Data | None:
+    """The contents of a small value that depends on constants only, or None."""
+    from ...ir.data import INLINE_LIMIT, ArrayData
+
+    order: dict[Node, None] = {}
+    stack: list[tuple[Value, bool]] = [(value, False)]
+    while stack:
+        current, ready = stack.pop()
+        if current.data is not None:
+            continue
+        node = current.node
+        if node is None or not node.op.is_pure or any(node.all_graphs()) or len(order) > EVALUATED:
+            return None
+        if ready:
+            order.setdefault(node)
+            continue
+        if node in order:
+            continue
+        for result in node.results:
+            type_ = result.type
+            if not isinstance(type_, TensorType) or not type_.is_static or sizes.product(type_.shape) > INLINE_LIMIT:  # type: ignore[operator]  # static
+                return None
+        if data_of_ints(node.results[0].tensor, node.results[0].ints) is None:
+            if any(isinstance(a, Dim) for a in node.attributes.as_dict().values()):
+                return None
+            stack.append((current, True))
+            stack.extend((o, False) for o in node.operands if o is not None)
+        else:
+            order.setdefault(node)
+    evaluator = Evaluator(model)
+    values: dict[Value, Array] = {}
+    try:
+        for node in order:
+            known = data_of_ints(node.results[0].tensor, node.results[0].ints)
+            if known is not None:
+                values[node.results[0]] = known.numpy()
+                continue
+            operands = [None if o is None else o.data.numpy() if o.data is not None else values[o] for o in node.operands]
+            values.update(zip(node.results, evaluator.evaluate(node, operands, _Frame()), strict=True))
+    except (IrcError, KeyError, ValueError, TypeError, ArithmeticError):
+        return None
+    array = values[value]
+    return ArrayData(array, value.tensor.dtype) if isinstance(array, np.ndarray) else None

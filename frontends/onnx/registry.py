@@ -1,0 +1,96 @@
+"""The table of ONNX operator handlers, found by domain, operator and operator-set version.  The handlers are in the family files."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ...ir.errors import IrcError
+from ...ir.operators import FAMILIES
+
+Handler = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A handler and the inclusive range of operator-set versions that it reads."""
+
+    function: Handler
+    since: int
+    until: int | None
+    attributes: frozenset[str]
+    positional: int
+    variadic: bool
+
+
+_TABLE: dict[tuple[str, str], list[Entry]] = {}
+_loaded = False
+
+
+def onnx_op(*types: str, since: int = 1, until: int | None = None, domain: str = "") -> Callable[[Handler], Handler]:
+    """Register `f(ctx, *inputs, **attributes)` for operators of a domain in the operator sets [since, until].
+
+    Inputs come as values by position, None where absent; attributes by keyword under ONNX's names, absent ones with the
+    schema's default or the handler's.  It returns the results, one value or a tuple (None: not available).
+    """
+
+    def register(function: Handler) -> Handler:
+        parameters = list(inspect.signature(function).parameters.values())[1:]
+        positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        keywords = frozenset(p.name.rstrip("_") for p in parameters if p.kind is p.KEYWORD_ONLY)
+        variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        entry = Entry(function, since, until, keywords, len(positional), variadic)
+        for type_ in types:
+            rows = _TABLE.setdefault((domain, type_), [])
+            if any(_overlap(entry, row) for row in rows):
+                raise IrcError(f"{domain or 'ai.onnx'}.{type_} has two handlers for one operator-set version")
+            rows.append(entry)
+        return function
+
+    return register
+
+
+def _overlap(a: Entry, b: Entry) -> bool:
+    return (b.until is None or a.since <= b.until) and (a.until is None or b.since <= a.until)
+
+
+def load() -> None:
+    """Import the handlers of all families (once)."""
+    global _loaded
+    if not _loaded:
+        _loaded = True
+        for family in FAMILIES:
+            name = f"{__package__}.{family}"
+            if importlib.util.find_spec(name) is not None:
+                importlib.import_module(name)
+
+
+def find(domain: str, type_: str, version: int) -> Entry | None:
+    """The handler that reads this operator in this version of the domain's operator set."""
+    load()
+    for entry in _TABLE.get((domain, type_), ()):
+        if entry.since <= version and (entry.until is None or version <= entry.until):
+            return entry
+    return None
+
+
+def known(domain: str, type_: str) -> list[Entry]:
+    """All handlers of the operator, whatever the version."""
+    load()
+    return _TABLE.get((domain, type_), [])
+
+
+def handled() -> list[tuple[str, str]]:
+    """Every (domain, operator) that has a handler, sorted."""
+    load()
+    return sorted(_TABLE)
+
+
+def domains() -> set[str]:
+    """Domains that have handlers."""
+    load()
+    return {domain for domain, _ in _TABLE}

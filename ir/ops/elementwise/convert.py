@@ -1,0 +1,77 @@
+"""Operators between element types: convert, bitcast_convert, reduce_precision; and optimization_barrier."""
+
+from ... import ints
+from ...conversion import converted, fewer_bits, recast
+from ...dtypes import DType
+from ...facts import Fact
+from ...ints import mapped
+from ...operators import ANY, FLOAT, PURE, Operand, Variadic, operator
+from ...types import TensorType
+from .arithmetic import MAP, recast_dims
+
+
+@operator("convert", family="elementwise", traits=MAP)
+class Convert:
+    """x in another element type.
+
+    Float to integer truncates towards zero, saturates, NaN gives 0.  Integer to integer wraps.  To bool: not equal 0 (NaN
+    is True).  To a narrower float: nearest even; overflow gives inf, or in float8/float4 types without inf NaN (the greatest
+    finite value with `saturate`).  Complex to real drops the imaginary part.
+    """
+
+    x: Operand[ANY]
+    dtype: DType
+    saturate: bool = False
+
+    def infer(ctx, x, *, dtype, saturate):
+        fact = x.with_dtype(dtype)
+        return mapped(ctx, fact, ints.truth if dtype.is_bool else ints.same, x)
+
+    def reference(ctx, x, *, dtype, saturate):
+        return converted(x, dtype, saturate=saturate)
+
+
+@operator("bitcast_convert", family="elementwise", traits=PURE)
+class BitcastConvert:
+    """The same bits read as another element type of the same width; of another width the last axis appears or goes."""
+
+    x: Operand
+    dtype: DType
+
+    def infer(ctx, x, *, dtype):
+        dims = recast_dims(ctx, x, dtype)
+        return Fact(TensorType(dtype, dims))
+
+    def reference(ctx, x, *, dtype):
+        return recast(x, dtype)
+
+
+@operator("reduce_precision", family="elementwise", traits=MAP)
+class ReducePrecision:
+    """x rounded to a float format of that many exponent and mantissa bits, kept in its type."""
+
+    x: Operand[FLOAT]
+    exponent_bits: int
+    mantissa_bits: int
+
+    def infer(ctx, x, *, exponent_bits, mantissa_bits):
+        ctx.need(exponent_bits >= 1, f"exponent_bits must be at least 1, got {exponent_bits}")
+        ctx.need(mantissa_bits >= 0, f"mantissa_bits must not be negative, got {mantissa_bits}")
+        return x.with_dims(x.dims)
+
+    def reference(ctx, x, *, exponent_bits, mantissa_bits):
+        dtype = ctx.result_types[0].dtype
+        return fewer_bits(x.astype(dtype.numpy), dtype, exponent_bits, mantissa_bits)
+
+
+@operator("optimization_barrier", family="elementwise", traits=PURE)
+class OptimizationBarrier:
+    """Its operands; nothing is moved or merged across."""
+
+    xs: Variadic[ANY]
+
+    def infer(ctx, xs):
+        return xs[0] if len(xs) == 1 else xs
+
+    def reference(ctx, xs):
+        return xs

@@ -1,0 +1,219 @@
+"""Canonical rewrites of operators that move elements: identities go, chains merge."""
+
+from __future__ import annotations
+
+from ...ir import dims as sizes
+from ...ir import infer as inference
+from ...ir.dims import Size
+from ...ir.errors import InferenceError
+from ...ir.facts import Fact
+from ...ir.graph import Node, Value
+from ...ir.operators import Trait
+from ...ir.rewrite import Rewriter
+from .table import maker, ranked, rewrite, same, same_dims, same_type
+
+
+@rewrite(
+    "reshape", "broadcast_in_dim", "slice", "pad", "PadMode", "Tile", "StridedSlice", "transpose", "reverse", "concatenate",
+    "DepthToSpace", "SpaceToDepth", "Split",
+)  # fmt: skip
+def identity(rewriter: Rewriter, node: Node) -> Value | None:
+    """Nothing moves: the operand itself."""
+    x = node.operands[0]
+    if x is None or not ranked(x) or len(node.results) != 1 or not same_type(x, node.result):
+        return None
+    return x if _IS_IDENTITY[node.op.name](node) else None
+
+
+def _zero_padding(node: Node) -> bool:
+    a = node.keywords
+    return all(same(s, 0) for s in (*a["low"], *a["high"], *a.get("interior", ())))
+
+
+def _whole(node: Node) -> bool:
+    a = node.keywords
+    return all(same(s, 0) for s in a["starts"]) and all(s == 1 for s in a["strides"])
+
+
+def _in_order(axes: tuple[int, ...]) -> bool:
+    return axes == tuple(range(len(axes)))
+
+
+def _size_one_axes(node: Node) -> bool:
+    return all(same(node.result.dims[axis], 1) for axis in node.keywords["axes"])
+
+
+# What must hold besides the operand and the result having one type.
+_IS_IDENTITY = {
+    "reshape": lambda node: True,
+    "broadcast_in_dim": lambda node: _in_order(node.keywords["broadcast_dimensions"]),
+    "slice": _whole,
+    "StridedSlice": _whole,
+    "pad": _zero_padding,
+    "PadMode": _zero_padding,
+    "Tile": lambda node: all(same(r, 1) for r in node.keywords["repeats"]),
+    "transpose": lambda node: _in_order(node.keywords["permutation"]),
+    "reverse": _size_one_axes,
+    "concatenate": lambda node: len(node.operands) == 1,
+    "DepthToSpace": lambda node: node.keywords["blocksize"] == 1,
+    "SpaceToDepth": lambda node: node.keywords["blocksize"] == 1,
+    "Split": lambda node: True,
+}
+
+
+@rewrite("reshape")
+def merge_reshapes(rewriter: Rewriter, node: Node) -> Value | None:
+    inner = maker(node.operands[0], "reshape")
+    if inner is None or not ranked(inner.operands[0]):
+        return None
+    return _value(rewriter.before(node, sources=(inner,)).reshape(inner.operands[0], dims=node.result.dims))
+
+
+@rewrite("transpose")
+def merge_transposes(rewriter: Rewriter, node: Node) -> Value | None:
+    inner = maker(node.operands[0], "transpose")
+    if inner is None:
+        return None
+    first, second = inner.keywords["permutation"], node.keywords["permutation"]
+    return _value(
+        rewriter.before(node, sources=(inner,)).transpose(inner.operands[0], permutation=tuple(first[i] for i in second))
+    )
+
+
+@rewrite("reverse")
+def merge_reversals(rewriter: Rewriter, node: Node) -> Value | None:
+    inner = maker(node.operands[0], "reverse")
+    if inner is None:
+        return None
+    axes = tuple(sorted({*node.keywords["axes"]} ^ {*inner.keywords["axes"]}))
+    x = inner.operands[0]
+    return _value(rewriter.before(node, sources=(inner,)).reverse(x, axes=axes)) if axes else x
+
+
+@rewrite("broadcast_in_dim")
+def merge_broadcasts(rewriter: Rewriter, node: Node) -> Value | None:
+    inner = maker(node.operands[0], "broadcast_in_dim")
+    if inner is None or not ranked(inner.operands[0]):
+        return None
+    x = inner.operands[0]
+    assert x is not None
+    outer_axes = node.keywords["broadcast_dimensions"]
+    axes = tuple(outer_axes[a] for a in inner.keywords["broadcast_dimensions"])
+    if not all(same(d, 1) or same(d, node.result.dims[a]) for d, a in zip(x.dims, axes, strict=True)):
+        return None
+    return _value(
+        rewriter.before(node, sources=(inner,)).broadcast_in_dim(x, dims=node.result.dims, broadcast_dimensions=axes)
+    )
+
+
+@rewrite("broadcast_in_dim")
+def broadcast_to_reshape(rewriter: Rewriter, node: Node) -> Value | None:
+    """Nothing repeats, axes of size 1 appear: a reshape."""
+    x = node.operands[0]
+    if x is None or not ranked(x):
+        return None
+    placed = dict(zip(node.keywords["broadcast_dimensions"], x.dims, strict=True))
+    if not all(same(d, placed.get(axis, 1)) for axis, d in enumerate(node.result.dims)):
+        return None
+    return _value(rewriter.before(node).reshape(x, dims=node.result.dims))
+
+
+@rewrite("slice")
+def merge_slices(rewriter: Rewriter, node: Node) -> Value | None:
+    inner = maker(node.operands[0], "slice")
+    if inner is None:
+        return None
+    middle = inner.result.dims
+    a, b = inner.keywords, node.keywords
+    starts: list[Size] = []
+    limits: list[Size] = []
+    strides: list[int] = []
+    for i in range(len(middle)):
+        if a["strides"][i] == 1:
+            starts.append(a["starts"][i] + b["starts"][i])
+            limits.append(a["starts"][i] + b["limits"][i])
+            strides.append(b["strides"][i])
+        elif same(b["starts"][i], 0) and same(b["limits"][i], middle[i]) and b["strides"][i] == 1:
+            starts.append(a["starts"][i])
+            limits.append(a["limits"][i])
+            strides.append(a["strides"][i])
+        else:
+            return None
+    build = rewriter.before(node, sources=(inner,))
+    return _value(build.slice(inner.operands[0], starts=tuple(starts), limits=tuple(limits), strides=tuple(strides)))
+
+
+@rewrite("StridedSlice")
+def forward_slice(rewriter: Rewriter, node: Node) -> Value | None:
+    """Only forward steps: the core slice.  A limit before the start is not one, so it must be provably in order."""
+    a = node.keywords
+    in_order = all(sizes.less_equal(s, e) is True for s, e in zip(a["starts"], a["limits"], strict=True))
+    if not in_order or any(s < 1 for s in a["strides"]):
+        return None
+    return _value(rewriter.before(node).slice(node.operands[0], **node.attributes.as_dict()))
+
+
+@rewrite("concatenate")
+def flatten_concatenation(rewriter: Rewriter, node: Node) -> Value | None:
+    """Empty pieces go; a concatenation along the same axis that nothing else uses is taken apart."""
+    axis = node.keywords["axis"]
+    pieces: list[Value] = []
+    for x in node.operands:
+        assert x is not None
+        inner = maker(x, "concatenate")
+        if inner is not None and inner.keywords["axis"] == axis and len(x.uses) == 1:
+            pieces.extend(v for v in inner.operands if v is not None)
+        elif not (ranked(x) and same(x.dims[axis], 0)):
+            pieces.append(x)
+    if len(pieces) == len(node.operands) or not pieces:
+        return None
+    return _value(rewriter.before(node).concatenate(tuple(pieces), axis=axis))
+
+
+@rewrite()
+def narrow_broadcast_operand(rewriter: Rewriter, node: Node) -> None:
+    """An elementwise operator broadcasts by itself: it takes the narrower value where its results keep their types."""
+    if Trait.ELEMENTWISE not in node.op.traits:
+        return
+    for i, operand in enumerate(node.operands):
+        wide = maker(operand, "broadcast_in_dim")
+        if wide is None or not ranked(wide.operands[0]):
+            continue
+        x = wide.operands[0]
+        assert x is not None
+        dims = _narrow_dims(x, wide)
+        if not _keeps_types(rewriter, node, i, x.fact.with_dims(dims)):
+            continue
+        narrow = x if same_dims(x.dims, dims) else rewriter.before(node).reshape(x, dims=dims)
+        rewriter.set_operand(node, i, narrow)
+
+
+def _narrow_dims(x: Value, wide: Node) -> tuple[Size, ...]:
+    """Dims under which NumPy's rules place x's axes where the broadcast places them."""
+    axes = wide.keywords["broadcast_dimensions"]
+    if not axes:
+        return ()
+    dims: list[Size] = [1] * (wide.result.rank - axes[0])
+    for axis, dim in zip(axes, x.dims, strict=True):
+        dims[axis - axes[0]] = dim
+    return tuple(dims)
+
+
+def _keeps_types(rewriter: Rewriter, node: Node, index: int, fact: Fact) -> bool:
+    """Whether the node's results keep their types, without new assumptions, if operand `index` were as `fact` says."""
+    facts = [None if v is None else v.fact for v in node.operands]
+    facts[index] = fact
+    function = node.graph.function if node.graph is not None else None
+    ctx = inference.InferContext(rewriter.model, function, node.label)
+    try:
+        found = inference.infer(ctx, node.op, facts, node.attributes, node.graphs)
+    except InferenceError:
+        return False
+    rows = (found,) if isinstance(found, Fact) else found
+    known = function.assumptions if function is not None else {}
+    return all(f.type == r.type for f, r in zip(rows, node.results, strict=True)) and all(a in known for a in ctx.assumptions)
+
+
+def _value(value: Value) -> Value:
+    """What the builder made of a single-result operator (its methods are not typed)."""
+    return value

@@ -1,0 +1,286 @@
+"""Executable: a compiled model as a function.  Compiles once per shape (or once for all), then replays.
+
+The call path is: order the arguments, look the shapes up, run.  Everything else happens on the first call of a shape.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..ir import dims as sizes
+from ..ir.dims import DimError, Size
+from ..ir.dtypes import DType
+from ..ir.errors import AssumptionError, InputError, IrcError, did_you_mean
+from ..ir.model import Function, Model, Value
+from ..ir.reference import check_assumptions
+from ..ir.types import TensorType
+from .backend import Backend, Program
+from .outputs import Outputs
+from .report import Report
+
+Key = tuple[tuple[tuple[int, ...], Any], ...]
+
+
+class Executable:
+    """Call it with arrays by position, by keyword, or with one mapping of names to arrays.
+
+    NumPy arrays in (or no inputs at all) give owned, writable NumPy arrays out; otherwise the target's arrays come back.
+    There are no silent casts: element types must be those of the entry.
+
+    `compile_count` counts compilations, `load_count` programs restored from an artifact instead.  At most `capacity`
+    programs are kept; the least recently used one goes first.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        backend: Backend,
+        *,
+        entry: str | None = None,
+        capacity: int = 64,
+        report: Report | None = None,
+        stored: Mapping[tuple[Any, ...], Path] | None = None,
+    ) -> None:
+        self.model = model
+        self.backend = backend
+        self.entry: Function = model.entry(entry)
+        self.report = report if report is not None else Report()
+        self.compile_count = 0
+        self.load_count = 0
+        self._capacity = capacity
+        self._state: dict[str, Any] = {}
+        self._programs: OrderedDict[Key, Program] = OrderedDict()
+        self._whole: Program | None = None
+        self._stored = dict(stored or {})
+        self._lock = threading.Lock()
+        self._in_flight: dict[Any, threading.Lock] = {}
+        self._names = tuple(self.entry.input_names)
+        self._positions = {n: i for i, n in enumerate(self._names)}
+        self._output_names = tuple(self.entry.output_names)
+
+    @property
+    def input_types(self) -> dict[str, Any]:
+        """Name to type of each input."""
+        return {n: v.type for n, v in zip(self._names, self.entry.inputs, strict=True)}
+
+    @property
+    def output_types(self) -> dict[str, Any]:
+        """Name to type of each output."""
+        return {n: v.type for n, v in zip(self._output_names, self.entry.outputs, strict=True)}
+
+    def __call__(self, *arguments: Any, **named: Any) -> Outputs:
+        ordered = self._ordered(arguments, named)
+        try:
+            key = tuple([(a.shape, a.dtype) for a in ordered])
+            program = self._programs[key]
+        except (KeyError, AttributeError, TypeError):
+            ordered = [self._as_array(v, a) for v, a in zip(self.entry.inputs, ordered, strict=True)]
+            key = tuple([(tuple(a.shape), a.dtype) for a in ordered])
+            program = self._program(key, ordered)
+        else:
+            if len(self._programs) == self._capacity:
+                with self._lock:
+                    if key in self._programs:
+                        self._programs.move_to_end(key)
+        as_numpy = not ordered or any([isinstance(a, np.ndarray) for a in ordered])
+        return Outputs(program.run(ordered, as_numpy), self._output_names)
+
+    def _ordered(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
+        if not named and len(arguments) == len(self._names) and not (arguments and isinstance(arguments[0], Mapping)):
+            return list(arguments)
+        if len(arguments) == 1 and not named and isinstance(arguments[0], Mapping):
+            named, arguments = dict(arguments[0]), ()
+        if len(arguments) > len(self._names):
+            raise InputError(f"@{self.entry.name} takes {len(self._names)} inputs ({', '.join(self._names)}), got {len(arguments)}")
+        slots: list[Any] = [*arguments, *[_MISSING] * (len(self._names) - len(arguments))]
+        for name, value in named.items():
+            position = self._positions.get(name)
+            if position is None:
+                raise InputError(f"@{self.entry.name} has no input {name!r}{did_you_mean(name, self._names)}")
+            if slots[position] is not _MISSING:
+                raise InputError(f"input {name!r} is given twice")
+            slots[position] = value
+        missing = [n for n, s in zip(self._names, slots, strict=True) if s is _MISSING]
+        if missing:
+            raise InputError(f"@{self.entry.name} needs the inputs {', '.join(self._names)}; missing: {', '.join(missing)}")
+        return slots
+
+    def _as_array(self, value: Value, argument: Any) -> Any:
+        if isinstance(argument, np.ndarray | np.generic):
+            return np.asarray(argument)
+        if self.backend.dtype_of(argument) is not None:
+            return argument
+        if hasattr(argument, "__dlpack__"):
+            return np.from_dlpack(argument)
+        raise InputError(f"input {value.name!r} expects an array of type {value.type}, got {type(argument).__name__}")
+
+    def _program(self, key: Key, arguments: Sequence[Any]) -> Program:
+        """Check the arguments, then find, load or compile the program for their shapes."""
+        bound = self.bind([tuple(a.shape) for a in arguments], [self._dtype(a) for a in arguments])
+        program = self._get(bound)
+        with self._lock:
+            self._programs[key] = program
+            while len(self._programs) > self._capacity:
+                self._programs.popitem(last=False)
+        return program
+
+    def _dtype(self, argument: Any) -> DType:
+        if isinstance(argument, np.ndarray):
+            return DType.from_numpy(argument.dtype)
+        dtype = self.backend.dtype_of(argument)
+        if dtype is None:
+            raise InputError(f"{type(argument).__name__} is not an array of target {self.backend.name}")
+        return dtype
+
+    def bind(self, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[DType] | None = None) -> dict[str, int]:
+        """Values of the entry's dims for these input shapes; InputError or AssumptionError says what does not fit."""
+        bound: dict[str, Size] = {}
+        for i, value in enumerate(self.entry.inputs):
+            type_ = value.type
+            if not isinstance(type_, TensorType):
+                continue
+            what = f"input {self._names[i]!r} expects {type_}"
+            if dtypes is not None and dtypes[i] is not type_.dtype:
+                raise InputError(f"{what}, got element type {dtypes[i]}; convert it with .astype({type_.dtype.numpy.name!r})")
+            if type_.dims is None:
+                continue
+            shape = shapes[i]
+            if len(shape) != len(type_.dims):
+                raise InputError(f"{what} (rank {len(type_.dims)}), got shape {list(shape)} (rank {len(shape)})")
+            for axis, (dim, size) in enumerate(zip(type_.dims, shape, strict=True)):
+                if sizes.solve(dim, int(size), bound) is False:
+                    known = "" if isinstance(dim, int) else _bindings(dim, bound)
+                    raise InputError(f"{what}, got shape {list(shape)}: axis {axis} must be {dim}{known}, got {size}")
+        numbers = {k: v for k, v in bound.items() if isinstance(v, int)}
+        check_assumptions(self.entry, numbers)
+        return numbers
+
+    def _get(self, bound: Mapping[str, int]) -> Program:
+        """The program for these dims; one thread compiles, others wait for it."""
+        if not self.backend.per_shape:
+            bound = {}
+        key = tuple(sorted(bound.items()))
+        with self._lock:
+            flight = self._in_flight.setdefault(key, threading.Lock())
+        with flight:
+            done: dict[Any, Program] = self._state.setdefault("programs", {})
+            if key not in done:
+                done[key] = self._make(bound, key)
+                if len(done) > self._capacity:
+                    done.pop(next(iter(done)))
+            return done[key]
+
+    def _make(self, bound: Mapping[str, int], key: tuple[Any, ...]) -> Program:
+        if key in self._stored:
+            started = time.perf_counter()
+            program = self.backend.load(self._stored[key], self.model, self.entry.name, self._state)
+            self.load_count += 1
+            self.report.add_time("load", time.perf_counter() - started)
+            return program
+        from .lower import lower
+
+        legal = lower(self.model, self.entry.name, self.backend, bound, self.report)
+        if not self.backend.per_shape:
+            self._state["legal"] = legal
+        started = time.perf_counter()
+        program = self.backend.compile(legal, self.entry.name, self._state)
+        self.report.add_time("compile", time.perf_counter() - started)
+        self.compile_count += 1
+        return program
+
+    def prepare(self) -> None:
+        """Ask the target's table about every node, and compile if that needs no sizes.  UnsupportedError lists refusals."""
+        if self.backend.per_shape and self.entry.dims:
+            from .lower import lower
+
+            lower(self.model, self.entry.name, self.backend, {}, self.report)
+        else:
+            self._get({})
+
+    def specialize(self, **dims: int) -> None:
+        """Compile ahead for these values of the entry's dims (by symbol, or by the name that the source model gave).
+
+        A shape-polymorphic target compiles its one program.  InputError names a dim that is unknown or left out.
+        """
+        bound = self.named_dims(dims)
+        missing = [d for d in self.entry.dims if d not in bound]
+        if missing and self.backend.per_shape:
+            raise InputError(f"target {self.backend.name} needs every dim; unspecified: {', '.join(missing)}")
+        check_assumptions(self.entry, bound)
+        try:
+            self._get(bound)
+        except DimError as error:
+            raise AssumptionError(f"@{self.entry.name} cannot run with {dims}: {error}") from error
+
+    def named_dims(self, dims: Mapping[str, int]) -> dict[str, int]:
+        """Dims by symbol from dims by symbol or source name."""
+        return {self.dim_symbol(n): v for n, v in dims.items()}
+
+    def dim_symbol(self, name: str) -> str:
+        """The symbol of a dim that the user calls by its symbol or by the source model's name for it."""
+        if name in self.entry.dims:
+            return name
+        for symbol in self.entry.dims:
+            if self.entry.metadata.get(f"dim.{symbol}") == name:
+                return symbol
+        hint = did_you_mean(name, self.entry.dims) if self.entry.dims else "; all its dims are fixed"
+        raise InputError(f"@{self.entry.name} has no dim {name!r}{hint}")
+
+    @property
+    def programs(self) -> dict[tuple[tuple[str, int], ...], Program]:
+        """Compiled programs by dims; the empty key for a shape-polymorphic one."""
+        return dict(self._state.get("programs", {}))
+
+    @property
+    def legal_model(self) -> Model:
+        """The model that a shape-polymorphic target's one program was compiled from."""
+        self._get({})
+        legal: Model = self._state.get("legal", self.model)
+        return legal
+
+    @property
+    def source(self) -> str:
+        """The emitted code.  With several specializations ask `source_for(B=2)`; with none yet, an error says so."""
+        programs = self.programs
+        if not programs and (not self.entry.dims or not self.backend.per_shape):
+            return self._get({}).source
+        if not programs:
+            raise IrcError(f"nothing is compiled yet; call it or specialize({'=..., '.join(self.entry.dims)}=...) first")
+        if len(programs) > 1:
+            listed = "; ".join(", ".join(f"{n}={v}" for n, v in key) for key in programs)
+            raise IrcError(f"there are {len(programs)} specializations; ask source_for(...) one of: {listed}")
+        return next(iter(programs.values())).source
+
+    def source_for(self, **dims: int) -> str:
+        """The emitted code of one specialization, compiled if need be."""
+        return self._get(self.named_dims(dims)).source
+
+    def save(self, path: str | Path) -> None:
+        """Write an artifact folder with everything compiled so far; see `runtime.artifact`."""
+        from .artifact import save
+
+        save(self, Path(path))
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(f"{n}: {t}" for n, t in self.input_types.items())
+        return f"<executable @{self.entry.name}({inputs}) on {self.backend.spec}, {self.compile_count} compiled>"
+
+
+def _bindings(dim: Size, bound: Mapping[str, Size]) -> str:
+    known = [f"{s}={bound[s]}" for s in sizes.symbols(dim) if s in bound]
+    return f" (where {', '.join(known)})" if known else ""
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "missing"
+
+
+_MISSING = _Missing()

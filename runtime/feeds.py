@@ -1,0 +1,88 @@
+"""Inputs for a run: from files, or seeded random arrays of the entry's types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..ir import dims as sizes
+from ..ir.dims import Size
+from ..ir.errors import FormatError, InputError, did_you_mean
+from ..ir.types import TensorType
+from .executable import Executable
+
+
+def read_array(path: Path) -> np.ndarray[Any, np.dtype[Any]]:
+    """The array of a .npy file; nothing is unpickled."""
+    try:
+        array: np.ndarray[Any, np.dtype[Any]] = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise FormatError(f"{path}: not a .npy file of numbers: {error}") from None
+    if not isinstance(array, np.ndarray):
+        raise FormatError(f"{path}: expected one array (.npy), got an archive")
+    return array
+
+
+def make_inputs(
+    executable: Executable,
+    files: Mapping[str, Path],
+    shapes: Mapping[str, tuple[int, ...]],
+    dims: Mapping[str, int],
+    seed: int,
+) -> list[Any]:
+    """One array an input of the entry.  Inputs without a file are random; their sizes come from `shapes`, `dims`, files.
+
+    Floats are standard normal, integers uniform in [0, 10), bool fair coins.  InputError names a dim left unspecified.
+    """
+    names = executable.entry.input_names
+    for name in [*files, *shapes]:
+        if name not in names:
+            raise InputError(f"@{executable.entry.name} has no input {name!r}{did_you_mean(name, names)}")
+    bound: dict[str, Size] = dict(executable.named_dims(dims))
+    arrays = {name: read_array(path) for name, path in files.items()}
+    for name, value in zip(names, executable.entry.inputs, strict=True):
+        shape = arrays[name].shape if name in arrays else shapes.get(name)
+        if shape is None or not isinstance(value.type, TensorType) or value.type.dims is None:
+            continue
+        if len(shape) != len(value.type.dims):
+            raise InputError(f"input {name!r} expects {value.type} (rank {len(value.type.dims)}), got shape {list(shape)}")
+        for axis, (dim, size) in enumerate(zip(value.type.dims, shape, strict=True)):
+            if sizes.solve(dim, int(size), bound) is False:
+                raise InputError(f"input {name!r} expects {value.type}, got shape {list(shape)}: axis {axis} must be {dim}, got {size}")
+    generator = np.random.default_rng(seed)
+    out = []
+    for name, value in zip(names, executable.entry.inputs, strict=True):
+        if name in arrays:
+            out.append(arrays[name])
+            continue
+        if not isinstance(value.type, TensorType) or value.type.dims is None:
+            raise InputError(f"input {name!r} of type {value.type} cannot be made up; give it with --input {name}=FILE.npy")
+        shape = shapes.get(name)
+        if shape is None:
+            unknown = dict.fromkeys(s for d in value.type.dims for s in sizes.symbols(d) if s not in bound)
+            if unknown:
+                raise InputError(
+                    f"input {name!r} has type {value.type}; its dims {', '.join(unknown)} are unspecified: "
+                    f"give --dim {next(iter(unknown))}=SIZE or --shape {name}={'x'.join(str(d) for d in value.type.dims)}"
+                )
+            numbers = {k: v for k, v in bound.items() if isinstance(v, int)}
+            shape = tuple(sizes.evaluate(d, numbers) for d in value.type.dims)
+        out.append(random_array(generator, value.type, shape))
+    return out
+
+
+def random_array(generator: np.random.Generator, type_: TensorType, shape: tuple[int, ...]) -> np.ndarray[Any, np.dtype[Any]]:
+    """A random array of that element type; see `make_inputs`."""
+    dtype = type_.dtype
+    if dtype.is_bool:
+        return generator.integers(0, 2, shape).astype(bool)
+    if dtype.is_integer:
+        return generator.integers(0, min(10, 1 << (dtype.bits - 1)), shape).astype(dtype.numpy)
+    if dtype.is_complex:
+        return (generator.standard_normal(shape) + 1j * generator.standard_normal(shape)).astype(dtype.numpy)
+    if dtype.is_string:
+        return np.array([f"s{i}" for i in generator.integers(0, 10, int(np.prod(shape)))], object).reshape(shape)
+    return np.asarray(generator.standard_normal(shape)).astype(dtype.numpy)

@@ -1,0 +1,33 @@
+"""What compiling did: nodes before and after, constants, time by stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Report:
+    """Figures of one executable.  `seconds` by stage, in the order in which stages first ran."""
+
+    nodes_before: int = 0
+    nodes_after: int = 0
+    constants: int = 0
+    constant_bytes: int = 0
+    decomposed: dict[str, int] = field(default_factory=dict)
+    """Composites that the target does not lower natively, with how often they were decomposed."""
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def add_time(self, stage: str, seconds: float) -> None:
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
+
+    def as_dict(self) -> dict[str, Any]:
+        """For `--json`."""
+        return {
+            "nodes_before": self.nodes_before,
+            "nodes_after": self.nodes_after,
+            "constants": self.constants,
+            "constant_bytes": self.constant_bytes,
+            "decomposed": dict(self.decomposed),
+            "seconds": dict(self.seconds),
+        }
