@@ -20,7 +20,7 @@ from typing import Literal, NoReturn, TypeAlias
 # Limits that keep hostile text from becoming hostile work.  Real sizes stay far below all of them.
 MAX_TERMS = 256  # terms of one polynomial
 MAX_DEGREE = 64  # atoms multiplied in one term
-MAX_ARGUMENTS = 64  # of one max, min or bcast
+MAX_ARGUMENTS = 32  # of one max, min or bcast
 MAX_NESTING = 48  # atoms within atoms; printing takes at most two parentheses for each, so it can be parsed again
 MAX_DEPTH = 100  # nested parentheses in text
 MAX_TEXT = 65536  # characters of text, and of one atom
@@ -467,6 +467,8 @@ def _flattened(kind: str, sizes: Iterable[Size]) -> list[Size]:
         distinct.update(dict.fromkeys((size,) if atom is None else atom.args))
     if len(distinct) > MAX_ARGUMENTS:
         raise DimError(f"{kind} of more than {MAX_ARGUMENTS} sizes")
+    if len(distinct) == 1:
+        return list(distinct)
     return sorted(distinct, key=lambda size: (isinstance(size, int), str(size)))
 
 
@@ -476,9 +478,12 @@ def broadcast(*sizes: Size) -> Size:
     1s drop out and equal sizes merge.  A size that cannot be 1, a number above all, decides: the others must be 1 or
     equal to it, which is assumed unless it is provably false.  Raises DimError for sizes that cannot broadcast.
     """
+    distinct = [size for size in _flattened("bcast", sizes) if size != 1]
+    if len(distinct) == 1:
+        return distinct[0]
     kept: list[Size] = []
-    for size in _flattened("bcast", sizes):
-        if size != 1 and not any(equal(size, other) for other in kept):
+    for size in distinct:
+        if not any(equal(size, other) for other in kept):
             kept.append(size)
     decided = [size for size in kept if equal(size, 1) is False]
     for a, b in combinations(decided, 2):
@@ -539,7 +544,7 @@ def _interval(size: Size) -> _Interval:
     if isinstance(size, int):
         return size, size
     if size._interval is None:
-        size._interval = _refined_interval(size, 3)
+        size._interval = _refined_interval(size, 2)
     return size._interval
 
 

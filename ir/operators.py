@@ -41,6 +41,8 @@ class Trait(enum.Flag):
     """Only in late functions; legalization at run time replaces it."""
     MOVES_DATA = enum.auto()
     """Results hold only elements of the operands, so folding is exact for every dtype."""
+    EXACT = enum.auto()
+    """Real results are rounded correctly or not at all, so every machine computes the same bits."""
 
 
 PURE: Final = Trait.PURE
@@ -50,6 +52,7 @@ COMMUTATIVE: Final = Trait.COMMUTATIVE
 HOST: Final = Trait.HOST
 LATE: Final = Trait.LATE
 MOVES_DATA: Final = Trait.MOVES_DATA
+EXACT: Final = Trait.EXACT
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,6 +135,10 @@ class Evaluator:
             self._derived = dict(zip(self.model.derived, outputs, strict=True))
         return self._derived[constant]
 
+    def fold(self, node: Node) -> tuple[Any, ...]:
+        """Results of a node whose operands are all constants and whose attributes hold no symbol."""
+        return self.evaluate(node, [None if v is None else self.value(v, _Frame()) for v in node.operands], _Frame())
+
     def evaluate(self, node: Node, operands: Sequence[Any], frame: _Frame) -> tuple[Any, ...]:
         """Results of one node, rounded to their types and checked against them."""
         op = node.op

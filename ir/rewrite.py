@@ -167,7 +167,11 @@ class Rewriter:
         if graph is None:
             raise IrcError(f"{node.label} is not in a graph any more")
         graph._unlink(node)
-        stack: list[Node | Graph] = [node]
+        self._release(node)
+
+    def _release(self, dropped: Node | Graph) -> None:
+        """Take back the uses that a dropped node or graph makes of values, everything inside included."""
+        stack: list[Node | Graph] = [dropped]
         while stack:
             item = stack.pop()
             if isinstance(item, Node):
@@ -179,6 +183,25 @@ class Rewriter:
             else:
                 item.set_outputs(())
                 stack.extend(item.nodes)
+
+    def erase_function(self, name: str) -> None:
+        """Remove a function that nothing calls."""
+        self._release(self.model.functions.pop(name).body)
+        self.changes.append(Change("erase", f"@{name}", self.label))
+
+    def erase_constants(self, constants: Sequence[Constant]) -> None:
+        """Remove named constants that have no uses; those that `init` derives leave `init`'s outputs, its nodes stay."""
+        model, gone = self.model, set(constants)
+        for constant in constants:
+            name = constant.name or ""
+            if constant.has_uses or model.constants.get(name) is not constant:
+                raise IrcError(f"cannot erase the constant #{name}: it is still used, or is not of this model")
+            del model.constants[name]
+            self.changes.append(Change("erase", f"#{name}", self.label))
+        rows = [(c, v) for c, v in zip(model.derived, model.init.outputs, strict=True) if c not in gone]
+        if len(rows) != len(model.derived):
+            model.derived = [c for c, _ in rows]
+            model.init.set_outputs([v for _, v in rows])
 
     def move_before(self, node: Node, anchor: Node) -> None:
         """Move a node before `anchor`, into its graph.  The caller answers for dominance; the verifier checks."""

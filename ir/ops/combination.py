@@ -1,5 +1,7 @@
 """What reduce and reduce_window share: the kinds of combination, their identities, checks and NumPy forms.  No operators."""
 
+import math
+
 import numpy as np
 
 from ..dtypes import DType
@@ -36,6 +38,7 @@ def combined(ctx, xs, kind: str, body) -> tuple[tuple[Fact, ...], list]:
         ctx.need(x.rank == 0, f"the body must return scalars, got {x.type}")
     return inputs, [x.dtype for x in outputs]
 
+
 UFUNCS = {
     "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum,
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
@@ -51,7 +54,7 @@ def identity(kind: str, dtype: DType):
         case "min":
             return dtype.max_value()
         case "and":
-            return ~np.zeros((), dtype.numpy)[()]
+            return np.array(-1, dtype.numpy)[()] if dtype.kind == "int" else dtype.max_value()
         case _:
             return np.array(1 if kind == "prod" else 0, dtype.numpy)[()]
 
@@ -60,11 +63,12 @@ def reduce_custom(ctx, xs, axes, body):
     """A custom reduction, one element after the other in row-major order; n results."""
     count = len(xs) // 2
     kept = [i for i in range(xs[0].ndim) if i not in axes]
-    rows = [np.transpose(x, (*kept, *axes)).reshape(*(x.shape[i] for i in kept), -1) for x in xs[:count]]
+    size = math.prod(xs[0].shape[a] for a in axes)
+    rows = [np.transpose(x, (*kept, *axes)).reshape(*(x.shape[i] for i in kept), size) for x in xs[:count]]
     results = [np.empty(rows[0].shape[:-1], t.dtype.numpy) for t in ctx.result_types]
     for place in np.ndindex(rows[0].shape[:-1]):
         state = tuple(xs[count:])
-        for i in range(rows[0].shape[-1]):
+        for i in range(size):
             state = ctx.run(body, *state, *(np.asarray(row[(*place, i)]) for row in rows))
         for result, value in zip(results, state, strict=True):
             result[place] = value

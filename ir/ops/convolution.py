@@ -4,17 +4,30 @@ from typing import Literal
 
 import numpy as np
 
-from ..dims import Size, less_equal, maximum
+from ..dims import Size, less_equal
 from ..dtypes import DType
 from ..facts import Fact
 from ..operators import FLOAT, NUMERIC, PURE, Operand, operator
 from ..types import TensorType
+from . import sliding
+from .linalg import product_array, whole
+from .widening import wide_array
+
+
+def _dilated(ctx, size: Size, factor: int) -> Size:
+    """Size of an axis with factor - 1 zeros between its elements; a symbolic one is needed to be 1 or more."""
+    if factor == 1:
+        return size
+    if isinstance(size, int):
+        return max((size - 1) * factor + 1, 0)
+    ctx.at_most(1, size, "a dilated axis must not be empty")
+    return (size - 1) * factor + 1
 
 
 def conv_size(ctx, size: Size, kernel: Size, stride: int, padding, dilation: int, base_dilation: int = 1) -> Size:
     """Result dim of a convolution along an axis; fails where the kernel does not fit."""
     low, high = padding
-    dilated = size if base_dilation == 1 else maximum((size - 1) * base_dilation + 1, 0)
+    dilated = _dilated(ctx, size, base_dilation)
     out = (dilated + low + high - ((kernel - 1) * dilation + 1)) // stride + 1
     if less_equal(0, out) is False:
         ctx.fail(f"a kernel of size {kernel} (dilation {dilation}) does not fit an axis of {size} padded by {low} and {high}")
@@ -106,9 +119,107 @@ def _conv_transpose_type(ctx, x, w, b, *, strides, dilations, pads, output_paddi
     for size, kernel, stride, (low, high), dilation, extra in zip(
         x.dims[2:], w.dims[2:], strides, pads, dilations, output_padding, strict=True
     ):
-        out.append(stride * (size - 1) + extra + (kernel - 1) * dilation + 1 - low - high)
+        out.append(_dilated(ctx, size, stride) + extra + (kernel - 1) * dilation - low - high)
         ctx.at_most(0, out[-1], "the result's dim must not be negative")
     return Fact(TensorType(dtype, (x.dims[0], channels, *out)))
+
+
+def _ordered(spec: str, letters: str) -> tuple[int, ...]:
+    """The permutation that brings an array laid out as `spec` into the order letters, spatial.."""
+    return tuple(spec.index(c) for c in letters + "".join(map(str, range(len(spec) - 2))))
+
+
+def _convolution_reference(
+    ctx, x, w, *, lhs_spec, rhs_spec, out_spec, window_strides, padding, lhs_dilation, rhs_dilation, window_reversal,
+    feature_group_count, batch_group_count, precision, result,
+):  # fmt: skip
+    dtype = ctx.result_types[0].dtype
+    x = product_array(x, dtype.numpy).transpose(_ordered(lhs_spec, "bf"))
+    w = product_array(w, dtype.numpy).transpose(_ordered(rhs_spec, "oi"))
+    w = np.flip(w, [i + 2 for i, reverse in enumerate(window_reversal) if reverse])
+    for i, factor in enumerate(lhs_dilation):
+        x = sliding.dilate(x, i + 2, factor, 0)
+    if (groups := batch_group_count) > 1:
+        # Group g of the batch meets group g of w's outputs: the same as feature groups of the remaining batch.
+        x = x.reshape(groups, x.shape[0] // groups, *x.shape[1:]).swapaxes(0, 1)
+        x = x.reshape(x.shape[0], groups * x.shape[2], *x.shape[3:])
+    y = sliding.correlate(x, w, window_strides, padding, rhs_dilation, feature_group_count * groups)
+    return whole(y, dtype).transpose([_ordered(out_spec, "bf").index(i) for i in range(y.ndim)])
+
+
+def _specs(rank: int) -> dict[str, str]:
+    """ONNX's layout."""
+    digits = "".join(map(str, range(rank - 2)))
+    return {"lhs_spec": f"bf{digits}", "rhs_spec": f"oi{digits}", "out_spec": f"bf{digits}"}
+
+
+def convolve(b, x, w, *, strides, dilations, pads, group, result=None):
+    """ONNX Conv without bias as a core convolution."""
+    ones = (1,) * (x.rank - 2)
+    return b.convolution(
+        x, w, **_specs(x.rank), window_strides=strides, padding=pads, lhs_dilation=ones, rhs_dilation=dilations,
+        window_reversal=(False,) * (x.rank - 2), feature_group_count=group, result=result,
+    )  # fmt: skip
+
+
+def per_channel(b, x, rank: int):
+    """A vector along axis 1 of something of that rank."""
+    return b.reshape(x, dims=(x.dims[0], *(1 for _ in range(rank - 2))))
+
+
+def _with_bias(b, y, bias):
+    return y if bias is None else b.add(y, per_channel(b, bias, y.rank))
+
+
+def _conv_reference(ctx, x, w, b, *, strides, dilations, pads, group):
+    y = sliding.correlate(wide_array(x), wide_array(w), strides, pads, dilations, group)
+    return y if b is None else y + wide_array(b).reshape(-1, *[1] * (x.ndim - 2))
+
+
+def _conv(ctx, x, w, b, *, strides, dilations, pads, group):
+    y = convolve(ctx.build, x, w, strides=strides, dilations=dilations, pads=pads, group=group)
+    return _with_bias(ctx.build, y, b)
+
+
+def _conv_transpose_reference(ctx, x, w, b, *, strides, dilations, pads, output_padding, group):
+    """Each element of x adds its multiple of the kernel to the result."""
+    x, w = wide_array(x), wide_array(w)
+    n, kernel, spatial = x.shape[0], w.shape[2:], x.shape[2:]
+    rows = zip(spatial, strides, kernel, dilations, output_padding, strict=True)
+    full = [max((i - 1) * s + 1, 0) + (k - 1) * d + extra for i, s, k, d, extra in rows]
+    full = [max(size, high, low + out, 0) for size, (low, high), out in zip(full, pads, ctx.result_types[0].dims[2:], strict=True)]
+    y = np.zeros((n, group, w.shape[1], *full))
+    x = x.reshape(n, group, w.shape[0] // group, -1)
+    w = w.reshape(group, w.shape[0] // group, w.shape[1], *kernel)
+    for offset in sliding.offsets(kernel):
+        part = np.matmul(w[(slice(None), slice(None), slice(None), *offset)].swapaxes(1, 2), x)
+        at = tuple(sliding.steps(k * d, i, s) for k, d, i, s in zip(offset, dilations, spatial, strides, strict=True))
+        y[(..., *at)] += part.reshape(n, group, w.shape[2], *spatial)
+    y = y.reshape(n, group * w.shape[2], *full)
+    y = sliding.pad(y, [(0, 0), (0, 0), *((-low, 0) for low, _ in pads)], 0)
+    y = y[tuple(slice(0, size) for size in ctx.result_types[0].dims)]
+    return y if b is None else y + wide_array(b).reshape(-1, *[1] * len(kernel))
+
+
+def _conv_transpose(ctx, x, w, b, *, strides, dilations, pads, output_padding, group):
+    build, spatial = ctx.build, x.rank - 2
+    specs = _specs(x.rank)
+    if group == 1:
+        specs["rhs_spec"] = "io" + specs["rhs_spec"][2:]
+    else:
+        inputs, outputs, kernel = w.dims[0] // group, w.dims[1], w.dims[2:]
+        w = build.reshape(w, dims=(group, inputs, outputs, *kernel))
+        w = build.transpose(w, permutation=(0, 2, 1, *range(3, 3 + spatial)))
+        w = build.reshape(w, dims=(group * outputs, inputs, *kernel))
+    padding = tuple(
+        ((k - 1) * d - low, (k - 1) * d - high + extra)
+        for k, d, (low, high), extra in zip(w.dims[2:], dilations, pads, output_padding, strict=True)
+    )
+    y = build.convolution(
+        x, w, **specs, window_strides=(1,) * spatial, padding=padding, lhs_dilation=strides, rhs_dilation=dilations,
+        window_reversal=(True,) * spatial, feature_group_count=group,
+    )  # fmt: skip
+    return _with_bias(build, y, b)
 
 
 @operator("convolution", family="convolution", traits=PURE)
@@ -135,6 +246,7 @@ class Convolution:
     precision: Literal["default", "high", "highest"] = "highest"
     result: DType | None = None
     infer = _convolution_type
+    reference = _convolution_reference
 
 
 @operator("Conv", family="convolution", traits=PURE)
@@ -149,6 +261,8 @@ class Conv:
     pads: tuple[tuple[Size, ...], ...]
     group: int = 1
     infer = _conv_type
+    reference = _conv_reference
+    decompose = _conv
 
 
 @operator("ConvTranspose", family="convolution", traits=PURE)
@@ -167,3 +281,5 @@ class ConvTranspose:
     output_padding: tuple[Size, ...]
     group: int = 1
     infer = _conv_transpose_type
+    reference = _conv_transpose_reference
+    decompose = _conv_transpose

@@ -1,15 +1,18 @@
 """Matrix operators: dot_general, cholesky, triangular_solve; MatMul, Gemm, Einsum, Det."""
 
+import math
 from typing import Literal
 
 import numpy as np
 
-from ..dims import Size, equal
+from .. import dtypes
+from ..dims import Size, broadcast, equal, product
 from ..dtypes import DType
 from ..facts import Fact
 from ..operators import FLOAT, INEXACT, NUMERIC, PURE, TENSOR, Operand, Variadic, operator
 from ..types import TensorType
 from . import equations
+from .widening import converted, count, wide_array, widened
 
 
 def _dot_type(
@@ -79,6 +82,7 @@ def _gemm_type(ctx, a, b, c, *, alpha, beta, transpose_a, transpose_b):
     m, k = reversed(a.dims) if transpose_a else a.dims
     l, n = reversed(b.dims) if transpose_b else b.dims
     ctx.equal(k, l, "inner dims of a and b")
+    ctx.need(not dtype.is_integer or (alpha % 1 == 0 and beta % 1 == 0), f"alpha and beta of {dtype} must be whole")
     if c is not None:
         broadcasts_to(ctx, c, (m, n), "c")
     return Fact(TensorType(dtype, (m, n)))
@@ -104,6 +108,199 @@ def _det_type(ctx, x):
     return x.with_dims(x.dims[:-2])
 
 
+def product_array(x: np.ndarray, result: np.dtype) -> np.ndarray:
+    """x in the type that its sums of products are computed in: f64 or c128, f64 for small integers, else wrapping."""
+    wide = wide_array(x)
+    if wide.dtype.kind in "fc":
+        return wide
+    if x.dtype.itemsize <= 2:
+        return x.astype(np.float64)
+    return wide.astype(np.uint64) if result == np.uint64 else wide.astype(np.int64)
+
+
+def whole(x: np.ndarray, dtype: DType) -> np.ndarray:
+    """Sums of products as integers again, if the result is one; they are below 2^53, so exact."""
+    return x.astype(np.int64) if dtype.is_integer and x.dtype == np.float64 else x
+
+
+def _dot_reference(ctx, lhs, rhs, *, lhs_contracting, rhs_contracting, lhs_batching, rhs_batching, precision, result):
+    dtype = ctx.result_types[0].dtype
+    left = free_axes(lhs.ndim, lhs_batching, lhs_contracting)
+    right = free_axes(rhs.ndim, rhs_batching, rhs_contracting)
+    batch = [lhs.shape[a] for a in lhs_batching]
+    inner = math.prod(lhs.shape[a] for a in lhs_contracting)
+    m = math.prod(lhs.shape[a] for a in left)
+    n = math.prod(rhs.shape[a] for a in right)
+    x = product_array(lhs, dtype.numpy).transpose(*lhs_batching, *left, *lhs_contracting).reshape(*batch, m, inner)
+    y = product_array(rhs, dtype.numpy).transpose(*rhs_batching, *rhs_contracting, *right).reshape(*batch, inner, n)
+    dims = (*batch, *(lhs.shape[a] for a in left), *(rhs.shape[a] for a in right))
+    return whole(np.matmul(x, y), dtype).reshape(dims)
+
+
+def _cholesky_reference(ctx, a, *, lower):
+    wide = wide_array(a)
+    wide = wide if lower else np.conj(np.swapaxes(wide, -1, -2))
+    factors = np.zeros(wide.shape, wide.dtype)
+    for place in np.ndindex(wide.shape[:-2]):
+        try:
+            factors[place] = np.linalg.cholesky(wide[place])
+        except np.linalg.LinAlgError:
+            factors[place] = np.tril(np.full(wide.shape[-2:], np.nan))
+    return factors if lower else np.conj(np.swapaxes(factors, -1, -2))
+
+
+def _triangular_solve_reference(ctx, a, b, *, left_side, lower, unit_diagonal, transpose_a):
+    a, b = wide_array(a), wide_array(b)
+    if transpose_a != "none":
+        a, lower = np.swapaxes(a, -1, -2), not lower
+        a = np.conj(a) if transpose_a == "adjoint" else a
+    if not left_side:
+        a, b, lower = np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2), not lower
+    n = a.shape[-1]
+    x = np.zeros(b.shape, b.dtype)
+    for i in range(n) if lower else reversed(range(n)):
+        known = slice(0, i) if lower else slice(i + 1, n)
+        row = b[..., i, :] - np.matmul(a[..., i : i + 1, known], x[..., known, :])[..., 0, :]
+        x[..., i, :] = row if unit_diagonal else row / a[..., i, i, None]
+    return x if left_side else np.swapaxes(x, -1, -2)
+
+
+def _matmul_reference(ctx, a, b):
+    dtype = ctx.result_types[0].dtype
+    return whole(np.matmul(product_array(a, dtype.numpy), product_array(b, dtype.numpy)), dtype)
+
+
+def _matmul(ctx, a, b):
+    return matmul(ctx.build, a, b)
+
+
+def matmul(b, x, y, result: DType | None = None):
+    """numpy.matmul by dot_general; batch axes that are missing or 1 on one side are not repeated."""
+    left = x if x.rank > 1 else b.reshape(x, dims=(1, *x.dims))
+    right = y if y.rank > 1 else b.reshape(y, dims=(*y.dims, 1))
+    product = _batched(b, left, right, result)
+    batch = product.dims[:-2]
+    dims = (*batch, *(product.dims[-2:-1] if x.rank > 1 else ()), *(product.dims[-1:] if y.rank > 1 else ()))
+    return product if len(dims) == product.rank else b.reshape(product, dims=dims)
+
+
+def _without_ones(b, x, rank: int):
+    """x as a matrix, if its batch dims are all 1 and the result's rank does not need them; else None."""
+    if x.rank > rank or any(equal(d, 1) is not True for d in x.dims[:-2]):
+        return None
+    return x if x.rank == 2 else b.reshape(x, dims=x.dims[-2:])
+
+
+def _batched(b, x, y, result):
+    """matmul of operands of rank 2 or more."""
+    if (matrix := _without_ones(b, y, x.rank)) is not None:
+        return b.dot_general(x, matrix, lhs_contracting=(x.rank - 1,), rhs_contracting=(0,), result=result)
+    if (matrix := _without_ones(b, x, y.rank)) is not None:
+        flipped = b.dot_general(y, matrix, lhs_contracting=(y.rank - 2,), rhs_contracting=(1,), result=result)
+        return b.transpose(flipped, permutation=(*range(y.rank - 2), y.rank - 1, y.rank - 2))
+    batch = _common_batch(x.dims[:-2], y.dims[:-2])
+    x, y = _with_batch(b, x, batch), _with_batch(b, y, batch)
+    axes = tuple(range(len(batch)))
+    return b.dot_general(
+        x, y, lhs_batching=axes, rhs_batching=axes, lhs_contracting=(len(batch) + 1,), rhs_contracting=(len(batch),),
+        result=result,
+    )  # fmt: skip
+
+
+def _common_batch(left: tuple[Size, ...], right: tuple[Size, ...]) -> tuple[Size, ...]:
+    rank = max(len(left), len(right))
+    left, right = (1,) * (rank - len(left)) + left, (1,) * (rank - len(right)) + right
+    return tuple(broadcast(*pair) for pair in zip(left, right, strict=True))
+
+
+def _with_batch(b, x, batch):
+    """x with its leading dims broadcast to `batch`."""
+    if x.rank == len(batch) + 2 and all(equal(d, s) is True for d, s in zip(x.dims, batch, strict=False)):
+        return x
+    new = len(batch) + 2 - x.rank
+    return b.broadcast_in_dim(x, dims=(*batch, *x.dims[-2:]), broadcast_dimensions=tuple(range(new, len(batch) + 2)))
+
+
+def _gemm_reference(ctx, a, b, c, *, alpha, beta, transpose_a, transpose_b):
+    dtype = ctx.result_types[0].dtype
+    x, y = product_array(a, dtype.numpy), product_array(b, dtype.numpy)
+    y = whole(np.matmul(x.T if transpose_a else x, y.T if transpose_b else y), dtype)
+    alpha, beta = (int(alpha), int(beta)) if dtype.is_integer else (alpha, beta)
+    y = y if alpha == 1 else y * y.dtype.type(alpha)
+    if c is None:
+        return y
+    wide = wide_array(c).astype(y.dtype)
+    return y + (wide if beta == 1 else wide * y.dtype.type(beta))
+
+
+def _gemm(ctx, a, b, c, *, alpha, beta, transpose_a, transpose_b):
+    build = ctx.build
+    y = build.dot_general(a, b, lhs_contracting=(0 if transpose_a else 1,), rhs_contracting=(1 if transpose_b else 0,))
+    y = _scaled(build, y, alpha)
+    return y if c is None else build.add(y, _scaled(build, c, beta))
+
+
+def _scaled(b, x, factor: float):
+    if factor == 1:
+        return x
+    return b.multiply(x, b.constant(int(factor) if x.dtype.is_integer else factor, x.dtype))
+
+
+def _einsum_reference(ctx, xs, *, equation):
+    dtype = ctx.result_types[0].dtype
+    inputs, output = equations.parse(equation, [x.ndim for x in xs])
+    numbers = {label: i for i, label in enumerate(dict.fromkeys(a for labels in inputs for a in labels))}
+    operands = []
+    for x, labels in zip(xs, inputs, strict=True):
+        operands += [wide_array(x), [numbers[a] for a in labels]]
+    return np.einsum(*operands, [numbers[a] for a in output], optimize=len(xs) > 2).astype(
+        dtype.numpy if dtype.is_integer else None
+    )
+
+
+def _einsum(ctx, xs, *, equation):
+    inputs, output = equations.parse(equation, [x.rank for x in xs])
+    return equations.contract(ctx.build, list(zip(xs, inputs, strict=True)), output)
+
+
+def _det_reference(ctx, x):
+    return np.linalg.det(wide_array(x)) if x.shape[-1] else np.ones(x.shape[:-2])
+
+
+def _det(ctx, x):
+    """Gaussian elimination with row exchanges, one column after the other."""
+    b = ctx.build
+    n, batch = x.dims[-1], product(x.dims[:-2])
+    wide = b.reshape(widened(b, x), dims=(batch, n, n))
+    rows = b.iota(dtype=dtypes.i64, dims=(1, n, 1), axis=1)
+
+    def step(inner, k, a, det):
+        zero, k3 = inner.constant(0, dtypes.i64), inner.reshape(k, dims=(1, 1, 1))
+        here = inner.dynamic_slice(a, (zero, zero, k), sizes=(batch, n, 1))
+        size = inner.select(inner.compare(rows, k3, direction="ge"), inner.abs(here), inner.constant(-1, a.dtype))
+        chosen = inner.compare(rows, inner.ArgMax(size, axis=1), direction="eq")
+        nothing = inner.constant(0, a.dtype)
+        pivot_row = inner.reshape(
+            inner.reduce(inner.select(chosen, a, nothing), axes=(1,), kind="sum"), dims=(batch, 1, n)
+        )
+        top_row = inner.dynamic_slice(a, (zero, k, zero), sizes=(batch, 1, n))
+        a = inner.select(chosen, top_row, a)
+        pivot = inner.dynamic_slice(pivot_row, (zero, zero, k), sizes=(batch, 1, 1))
+        stays = inner.compare(inner.ArgMax(size, axis=1), k3, direction="eq")
+        det = inner.multiply(det, inner.select(stays, pivot, inner.negate(pivot)))
+        safe = inner.select(inner.compare(pivot, nothing, direction="eq"), inner.constant(1, a.dtype), pivot)
+        factor = inner.divide(inner.dynamic_slice(a, (zero, zero, k), sizes=(batch, n, 1)), safe)
+        return inner.add(k, 1), inner.subtract(a, inner.multiply(factor, pivot_row)), det
+
+    start = b.constant(0, dtypes.i64)
+    inits = (start, wide, b.full(1, wide.dtype, (batch, 1, 1)))
+    types = [v.type for v in inits]
+    size = count(b, (n,), dtypes.i64)
+    cond = b.region(types, lambda inner, k, a, det: inner.compare(k, size, direction="lt"))
+    *_, det = b.while_(inits, cond=cond, body=b.region(types, step))
+    return converted(b, b.reshape(det, dims=x.dims[:-2]), x.dtype)
+
+
 @operator("dot_general", family="linalg", traits=PURE)
 class DotGeneral:
     """Sum of products over the contracting axes for each index of the batching axes.
@@ -122,6 +319,7 @@ class DotGeneral:
     precision: Literal["default", "high", "highest"] = "highest"
     result: DType | None = None
     infer = _dot_type
+    reference = _dot_reference
 
 
 @operator("cholesky", family="linalg", traits=PURE)
@@ -131,6 +329,7 @@ class Cholesky:
     a: Operand[INEXACT]
     lower: bool = True
     infer = _cholesky_type
+    reference = _cholesky_reference
 
 
 @operator("triangular_solve", family="linalg", traits=PURE)
@@ -144,6 +343,7 @@ class TriangularSolve:
     unit_diagonal: bool = False
     transpose_a: Literal["none", "transpose", "adjoint"] = "none"
     infer = _triangular_solve_type
+    reference = _triangular_solve_reference
 
 
 @operator("MatMul", family="linalg", traits=PURE)
@@ -153,6 +353,8 @@ class MatMul:
     a: Operand[NUMERIC]
     b: Operand[NUMERIC]
     infer = _matmul_type
+    reference = _matmul_reference
+    decompose = _matmul
 
 
 @operator("Gemm", family="linalg", traits=PURE)
@@ -167,6 +369,8 @@ class Gemm:
     transpose_a: bool = False
     transpose_b: bool = False
     infer = _gemm_type
+    reference = _gemm_reference
+    decompose = _gemm
 
 
 @operator("Einsum", family="linalg", traits=PURE)
@@ -176,6 +380,8 @@ class Einsum:
     xs: Variadic[NUMERIC]
     equation: str
     infer = _einsum_type
+    reference = _einsum_reference
+    decompose = _einsum
 
 
 @operator("Det", family="linalg", traits=PURE)
@@ -184,3 +390,5 @@ class Det:
 
     x: Operand[FLOAT]
     infer = _det_type
+    reference = _det_reference
+    decompose = _det

@@ -11,7 +11,7 @@ from ..facts import Fact
 from ..operators import NUMERIC, ORDERED, PURE, REAL, Operand, Region, Variadic, operator
 from ..types import TensorType
 from .combination import UFUNCS, combined, identity, reduce_custom
-from .widening import converted, count, wide_array, widened
+from .widening import converted, count, saturated, wide_array, widened
 
 def _reduce_type(ctx, xs, *, axes, kind, body):
     inputs, types = combined(ctx, xs, kind, body)
@@ -157,14 +157,6 @@ def _l2(ctx, x, *, axes, keepdims):
     return converted(b, b.select(b.compare(more, b.divide(total, more), direction="le"), more, root), x.dtype)
 
 
-def _saturated(x, dtype: DType):
-    """A float array truncated into an integer type as `convert` does it, NaN to 0; other types unchanged."""
-    if not dtype.is_integer:
-        return x
-    low, high = int(dtype.min_value()), int(dtype.max_value())
-    return np.array([0 if v != v else low if v <= low else high if v >= high else int(v) for v in x.reshape(-1)], object).reshape(x.shape)
-
-
 def _floating(b, x):
     """x as something that has a logarithm: integers in f64."""
     return b.convert(x, dtype=dtypes.f64) if x.dtype.is_integer else widened(b, x)
@@ -175,7 +167,7 @@ def _log_sum_reference(ctx, x, *, axes, keepdims):
     dtype = DType.from_numpy(x.dtype)
     if dtype.is_integer:
         total = total.astype(x.dtype).astype(np.float64)
-    return _saturated(np.log(total), dtype)
+    return saturated(np.log(total), dtype)
 
 
 def _log_sum(ctx, x, *, axes, keepdims):
@@ -192,7 +184,7 @@ def _log_sum_exp_reference(ctx, x, *, axes, keepdims):
     top = np.max(wide, axis=axes, keepdims=True, initial=-np.inf) if axes else wide
     top = np.where(np.isfinite(top), top, 0)
     total = np.log(_axes_sum(np.exp(wide - top), axes, True)) + top
-    return _saturated(total.reshape(reduced_dims(x.shape, _normal(x, axes), keepdims)), dtype)
+    return saturated(total.reshape(reduced_dims(x.shape, _normal(x, axes), keepdims)), dtype)
 
 
 def _log_sum_exp(ctx, x, *, axes, keepdims):
@@ -276,9 +268,9 @@ _CUMSUM, _CUMPROD = _running("sum", np.cumsum), _running("prod", np.cumprod)
 class Reduce:
     """xs combined along axes, which disappear.  kind: sum, prod, max, min, and, or, xor on one operand, or custom.
 
-    An empty reduction gives the identity: 0, 1, the least value, the greatest value, all ones, 0, 0.  max and min give NaN
-    if an element is NaN.  Integers wrap; f16/bf16 sums accumulate in f32.  custom: xs are n inputs then n scalar inits, and
-    body (accumulators.., elements..) -> n scalars, associative; n results.
+    An empty reduction gives the identity: 0, 1, the least value, the greatest value, all ones, 0, 0.  max and min give
+    NaN if an element is NaN.  Integers wrap; f16/bf16 sums accumulate in f32.  custom: xs are n inputs then n scalar
+    inits, and body (accumulators.., elements..) -> n scalars, associative; n results.
     """
 
     xs: Variadic

@@ -1,7 +1,45 @@
 """Sequences and optionals: handled by the host, in host functions; the reference runs them as Python lists."""
 
+import functools
+
+import numpy as np
+
+from .. import dims as sizes
+from .. import dtypes
+from ..facts import Fact
 from ..operators import HOST, INTEGER, PURE, AnyValue, AnyValues, Operand, operator
-from ..types import TensorType
+from ..types import SequenceType, TensorType
+
+
+def common(ctx, a, b):
+    """The type of an element that may be an `a` or a `b`: equal types stay, tensors of other dims lose theirs."""
+    if a == b:
+        return a
+    if not isinstance(a, TensorType) or not isinstance(b, TensorType) or a.dtype is not b.dtype:
+        ctx.fail(f"the elements of a sequence must have one element type, got {a} and {b}")
+    if a.dims is not None and b.dims is not None and len(a.dims) == len(b.dims):
+        if all(sizes.equal(x, y) for x, y in zip(a.dims, b.dims, strict=True)):
+            return a
+    return TensorType(a.dtype, None)
+
+
+def element_of(ctx, xs):
+    if not isinstance(xs.type, SequenceType):
+        ctx.fail(f"expected a sequence, got {xs.type}")
+    return xs.type.element
+
+
+def at_scalar(ctx, position):
+    if position is not None:
+        ctx.need(position.size == 1, f"the position must be a scalar, got {position.type}")
+
+
+def checked(ctx, position, length, end):
+    """The position counted from the front; an error unless it is in [-length, end)."""
+    place = int(np.asarray(position).reshape(()))
+    if not -length <= place < end:
+        ctx.fail(f"position {place} is out of range for a sequence of {length} elements")
+    return place + length if place < 0 else place
 
 
 @operator("SequenceConstruct", family="sequence", traits=PURE | HOST)
@@ -10,12 +48,25 @@ class SequenceConstruct:
 
     xs: AnyValues
 
+    def infer(ctx, xs):
+        ctx.need(len(xs) > 0, "SequenceConstruct needs at least one element; SequenceEmpty makes an empty sequence")
+        return Fact(SequenceType(functools.reduce(functools.partial(common, ctx), (x.type for x in xs))))
+
+    def reference(ctx, xs):
+        return (list(xs),)
+
 
 @operator("SequenceEmpty", family="sequence", traits=PURE | HOST)
 class SequenceEmpty:
     """An empty sequence of tensors of the type `element`."""
 
     element: TensorType
+
+    def infer(ctx, *, element):
+        return Fact(SequenceType(element))
+
+    def reference(ctx, *, element):
+        return ([],)
 
 
 @operator("SequenceAt", family="sequence", traits=PURE | HOST)
@@ -24,6 +75,13 @@ class SequenceAt:
 
     xs: AnyValue
     position: Operand[INTEGER]
+
+    def infer(ctx, xs, position):
+        at_scalar(ctx, position)
+        return Fact(element_of(ctx, xs))
+
+    def reference(ctx, xs, position):
+        return (xs[checked(ctx, position, len(xs), len(xs))],)
 
 
 @operator("SequenceInsert", family="sequence", traits=PURE | HOST)
@@ -34,6 +92,14 @@ class SequenceInsert:
     x: AnyValue
     position: Operand[INTEGER] | None = None
 
+    def infer(ctx, xs, x, position):
+        at_scalar(ctx, position)
+        return Fact(SequenceType(common(ctx, element_of(ctx, xs), x.type)))
+
+    def reference(ctx, xs, x, position):
+        place = len(xs) if position is None else checked(ctx, position, len(xs), len(xs) + 1)
+        return ([*xs[:place], x, *xs[place:]],)
+
 
 @operator("SequenceErase", family="sequence", traits=PURE | HOST)
 class SequenceErase:
@@ -42,9 +108,25 @@ class SequenceErase:
     xs: AnyValue
     position: Operand[INTEGER] | None = None
 
+    def infer(ctx, xs, position):
+        at_scalar(ctx, position)
+        element_of(ctx, xs)
+        return Fact(xs.type)
+
+    def reference(ctx, xs, position):
+        place = checked(ctx, -1 if position is None else position, len(xs), len(xs))
+        return ([*xs[:place], *xs[place + 1 :]],)
+
 
 @operator("SequenceLength", family="sequence", traits=PURE | HOST)
 class SequenceLength:
     """Number of elements, an i64 scalar."""
 
     xs: AnyValue
+
+    def infer(ctx, xs):
+        element_of(ctx, xs)
+        return Fact(TensorType(dtypes.i64, ()))
+
+    def reference(ctx, xs):
+        return np.array(len(xs), np.int64)

@@ -42,3 +42,13 @@ def wide_array(x: np.ndarray) -> np.ndarray:
     if dtype.is_integer:
         return x.astype(np.int64 if dtype.is_signed else np.uint64)
     return x
+
+
+def saturated(x: np.ndarray, dtype: DType) -> np.ndarray:
+    """Floats as `convert` brings them into an integer type: truncated, limited, NaN to 0.  Other types: x itself."""
+    if not dtype.is_integer:
+        return x
+    low, high = int(dtype.min_value()), int(dtype.max_value())
+    inside = (x > low) & (x < high)
+    whole = np.where(inside, x, 0).astype(np.int64 if dtype.is_signed else np.uint64)
+    return np.where(inside | np.isnan(x), whole, np.where(x < 0, low, high).astype(whole.dtype))

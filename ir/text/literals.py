@@ -16,7 +16,7 @@ import numpy as np
 from .. import dtypes
 from ..attributes import AttributeKind, Symbol
 from ..data import ArrayData, Data
-from ..dims import Dim, Size
+from ..dims import Dim
 from ..dtypes import DType
 from ..types import OptionalType, SequenceType, TensorType
 from .lexer import key, label, quote
@@ -39,10 +39,6 @@ class DoesNotFit(ValueError):
     def __init__(self, index: int) -> None:
         super().__init__(index)
         self.index = index
-
-
-def size_text(size: Size) -> str:
-    return str(size)
 
 
 def part_type(dtype: DType) -> DType:
@@ -120,15 +116,21 @@ def element_texts(array: np.ndarray[Any, Any], dtype: DType) -> list[str]:
             return [quote(str(v)) for v in array.tolist()]
 
 
+def splat_text(data: Data) -> str:
+    """`splat x` for contents that are one element repeated."""
+    return f"splat {element_texts(np.asarray(data.splat, data.dtype.numpy).reshape(1), data.dtype)[0]}"
+
+
 def contents_text(data: Data) -> str:
     """The elements of a constant: nested lists by shape, `splat x`, or a bare element."""
+    if data.splat is not None and data.size >= SPLAT_FROM:
+        return splat_text(data)
     if not data.size:
         return "[]"
-    array = data.numpy()
-    first = array.reshape(-1)[:1]
-    if data.size >= SPLAT_FROM and (data.splat is not None or data.tobytes() == ArrayData(first, data.dtype).tobytes() * data.size):
-        return f"splat {element_texts(first, data.dtype)[0]}"
-    rows = element_texts(array.reshape(-1), data.dtype)
+    flat = data.numpy().reshape(-1)
+    if data.size >= SPLAT_FROM and data.tobytes() == ArrayData(flat[:1], data.dtype).tobytes() * data.size:
+        return f"splat {element_texts(flat[:1], data.dtype)[0]}"
+    rows = element_texts(flat, data.dtype)
     for count in reversed(data.shape):
         rows = ["[" + ", ".join(rows[i : i + count]) + "]" for i in range(0, len(rows), count)]
     return rows[0]
@@ -187,9 +189,8 @@ def attribute_text(value: Any, kind: AttributeKind) -> str:
     """An attribute's value, as its declared kind is written."""
     if value is None:
         return "none"
-    if kind.base == "size" and kind.optional and not kind.depth and str(value) == "none":
-        return "(none)"
-    return _nested_text(value, kind, kind.depth)
+    text = _nested_text(value, kind, kind.depth)
+    return f"({text})" if kind.base == "size" and kind.optional and text.startswith("none") else text  # a symbol
 
 
 def _nested_text(value: Any, kind: AttributeKind, depth: int) -> str:

@@ -38,13 +38,14 @@ def inferred_types(ctx: Context, node: Node) -> Iterator[str]:
         yield f"it has {len(node.results)} results; {node.op.name} gives {len(facts)} here"
         return
     for i, (value, fact) in enumerate(zip(node.results, facts, strict=True)):
-        if not _same_type(value.type, fact.type, function):
+        if not same_type(value.type, fact.type, function):
             yield f"result {i} has type {value.type}; inference gives {fact.type}"
         elif _contradicts(value, fact):
             yield f"result {i} is said to hold {_listed(value.ints)}; inference gives {_listed(fact.ints)}"
 
 
-def _same_type(a: Type, b: Type, function: Function | None) -> bool:
+def same_type(a: Type, b: Type, function: Function | None) -> bool:
+    """Whether two types are equal for all sizes, or by an assumption of the function."""
     if isinstance(a, TensorType) and isinstance(b, TensorType):
         if a.dtype is not b.dtype or (a.dims is None) is not (b.dims is None):
             return False
@@ -52,7 +53,7 @@ def _same_type(a: Type, b: Type, function: Function | None) -> bool:
             return True
         return len(a.dims) == len(b.dims) and all(_same_size(x, y, function) for x, y in zip(a.dims, b.dims, strict=True))
     if isinstance(a, SequenceType | OptionalType) and type(a) is type(b):
-        return _same_type(a.element, b.element, function)  # type: ignore[union-attr]  # b has a's class
+        return same_type(a.element, b.element, function)  # type: ignore[union-attr]  # b has a's class
     return False
 
 
@@ -121,7 +122,7 @@ def sub_graphs(ctx: Context, node: Node) -> Iterator[str]:
             yield f"{node.op.name} needs the graph {name}"
 
 
-@rule("V012", "model")
+@rule("V012", "model", phase=0)
 def well_formed_types(ctx: Context, model: Model) -> Iterator[str]:
     """Types are well formed: sizes are integers >= 0 or symbolic; known integers belong to an integer tensor of at most
     64 elements and are as many as it has."""

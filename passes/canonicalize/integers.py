@@ -35,7 +35,7 @@ def _is_canonical(node: Node) -> bool:
     current: Node | None = node
     if node.op.name == "convert":
         current = maker(node.operands[0], "reshape", "dimensions")
-    if current is not None and current.op.name == "reshape":
+    if current is not None and current.op.name == "reshape" and current.result.rank > 1:
         current = maker(current.operands[0], "dimensions")
     return current is not None and current.op.name == "dimensions"
 

@@ -9,12 +9,12 @@ from ... import ints
 from ...conversion import converted
 from ...facts import Fact
 from ...ints import mapped
-from ...operators import FLOAT, REAL, Operand, operator
+from ...operators import EXACT, FLOAT, REAL, Operand, operator
 from ...types import TensorType
 from .arithmetic import MAP, in_wide, scipy_special, softplus
 
 
-@operator("Relu", family="elementwise", traits=MAP)
+@operator("Relu", family="elementwise", traits=MAP | EXACT)
 class Relu:
     """maximum(x, 0); NaN stays."""
 
@@ -252,7 +252,7 @@ class PRelu:
         return b.select(b.compare(x, 0, direction="ge"), x, b.multiply(slope, x))
 
 
-@operator("Clip", family="elementwise", traits=MAP)
+@operator("Clip", family="elementwise", traits=MAP | EXACT)
 class Clip:
     """x limited to [low, high], either of which may be absent; low above high gives high.  NaN stays."""
 

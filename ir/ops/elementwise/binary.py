@@ -8,7 +8,7 @@ from ... import dtypes, ints
 from ...facts import Fact
 from ...ints import carrying, mapped
 from ...operators import (
-    ANY, BOOL, COMMUTATIVE, FLOAT, INTEGER, LOGICAL, NUMERIC, REAL, TENSOR, Operand, operator,
+    ANY, BOOL, COMMUTATIVE, EXACT, FLOAT, INTEGER, LOGICAL, NUMERIC, REAL, TENSOR, Operand, operator,
 )  # fmt: skip
 from ...types import TensorType
 from .arithmetic import (
@@ -16,7 +16,7 @@ from .arithmetic import (
 )  # fmt: skip
 
 
-@operator("add", family="elementwise", traits=MAP | COMMUTATIVE)
+@operator("add", family="elementwise", traits=MAP | COMMUTATIVE | EXACT)
 class Add:
     """x + y; or for bool."""
 
@@ -29,7 +29,7 @@ class Add:
         return np.add(x, y)
 
 
-@operator("subtract", family="elementwise", traits=MAP)
+@operator("subtract", family="elementwise", traits=MAP | EXACT)
 class Subtract:
     """x - y."""
 
@@ -42,7 +42,7 @@ class Subtract:
         return np.subtract(x, y)
 
 
-@operator("multiply", family="elementwise", traits=MAP | COMMUTATIVE)
+@operator("multiply", family="elementwise", traits=MAP | COMMUTATIVE | EXACT)
 class Multiply:
     """x * y; and for bool."""
 
@@ -55,7 +55,7 @@ class Multiply:
         return np.multiply(x, y)
 
 
-@operator("divide", family="elementwise", traits=MAP)
+@operator("divide", family="elementwise", traits=MAP | EXACT)
 class Divide:
     """x / y.  Integers truncate towards zero; x / 0 is -1 (all ones for unsigned); INT_MIN / -1 is INT_MIN."""
 
@@ -68,7 +68,7 @@ class Divide:
         return integer_divide(x, y) if x.dtype.kind in "iu" else np.divide(x, y)
 
 
-@operator("remainder", family="elementwise", traits=MAP)
+@operator("remainder", family="elementwise", traits=MAP | EXACT)
 class Remainder:
     """x - y * trunc(x / y), with the sign of x.  Integers: x rem 0 is x, INT_MIN rem -1 is 0.  Floats: C fmod."""
 
@@ -96,7 +96,7 @@ class Power:
         return integer_power(x, y) if x.dtype.kind in "iu" else np.power(x, y)
 
 
-@operator("maximum", family="elementwise", traits=MAP | COMMUTATIVE)
+@operator("maximum", family="elementwise", traits=MAP | COMMUTATIVE | EXACT)
 class Maximum:
     """The greater; NaN if either is NaN; +0 above -0 is not promised.  or for bool."""
 
@@ -109,7 +109,7 @@ class Maximum:
         return np.maximum(x, y)
 
 
-@operator("minimum", family="elementwise", traits=MAP | COMMUTATIVE)
+@operator("minimum", family="elementwise", traits=MAP | COMMUTATIVE | EXACT)
 class Minimum:
     """The lesser; NaN if either is NaN.  and for bool."""
 
@@ -227,7 +227,7 @@ class Complex:
         return out
 
 
-@operator("compare", family="elementwise", traits=MAP)
+@operator("compare", family="elementwise", traits=MAP | EXACT)
 class Compare:
     """x direction y -> bool.  Anything ordered with NaN is False; NaN ne anything is True.  Strings and complex: eq, ne only."""
 
@@ -246,7 +246,7 @@ class Compare:
         return COMPARE[direction](x, y)
 
 
-@operator("select", family="elementwise", traits=MAP)
+@operator("select", family="elementwise", traits=MAP | EXACT)
 class Select:
     """x where predicate, y elsewhere (all three broadcast)."""
 
@@ -262,7 +262,7 @@ class Select:
         return np.where(predicate, x, y)
 
 
-@operator("clamp", family="elementwise", traits=MAP)
+@operator("clamp", family="elementwise", traits=MAP | EXACT)
 class Clamp:
     """minimum(maximum(x, low), high); NaN in any operand gives NaN.  low above high gives high."""
 

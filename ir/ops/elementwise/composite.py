@@ -8,13 +8,13 @@ from ... import dtypes, ints
 from ...conversion import converted
 from ...facts import Fact
 from ...ints import carrying
-from ...operators import FLOAT, NUMERIC, REAL, Operand, Variadic, operator
+from ...operators import EXACT, FLOAT, NUMERIC, REAL, Operand, Variadic, operator
 from ...types import TensorType
 from ..widening import converted as in_type
 from .arithmetic import MAP, in_wide, integer_power, power_type, to_bool
 
 
-@operator("Reciprocal", family="elementwise", traits=MAP)
+@operator("Reciprocal", family="elementwise", traits=MAP | EXACT)
 class Reciprocal:
     """1 / x."""
 
@@ -27,7 +27,7 @@ class Reciprocal:
         return ctx.build.divide(1.0, x)
 
 
-@operator("IsNaN", family="elementwise", traits=MAP)
+@operator("IsNaN", family="elementwise", traits=MAP | EXACT)
 class IsNaN:
     """Whether x is NaN.  -> bool."""
 
@@ -42,7 +42,7 @@ class IsNaN:
         return ctx.build.compare(x, x, direction="ne")
 
 
-@operator("IsInf", family="elementwise", traits=MAP)
+@operator("IsInf", family="elementwise", traits=MAP | EXACT)
 class IsInf:
     """Whether x is an infinity of a wanted sign.  -> bool."""
 
@@ -114,7 +114,7 @@ class Mod:
         return b.select(none, zero, out)
 
 
-@operator("Max", family="elementwise", traits=MAP)
+@operator("Max", family="elementwise", traits=MAP | EXACT)
 class Max:
     """The greatest of one or more operands; NaN if any is NaN."""
 
@@ -126,7 +126,7 @@ class Max:
         return functools.reduce(ctx.build.maximum, xs)
 
 
-@operator("Min", family="elementwise", traits=MAP)
+@operator("Min", family="elementwise", traits=MAP | EXACT)
 class Min:
     """The least of one or more operands; NaN if any is NaN."""
 

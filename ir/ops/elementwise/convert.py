@@ -5,12 +5,12 @@ from ...conversion import converted, fewer_bits, recast
 from ...dtypes import DType
 from ...facts import Fact
 from ...ints import mapped
-from ...operators import ANY, FLOAT, PURE, Operand, Variadic, operator
+from ...operators import ANY, EXACT, FLOAT, PURE, Operand, Variadic, operator
 from ...types import TensorType
 from .arithmetic import MAP, recast_dims
 
 
-@operator("convert", family="elementwise", traits=MAP)
+@operator("convert", family="elementwise", traits=MAP | EXACT)
 class Convert:
     """x in another element type.
 
@@ -46,7 +46,7 @@ class BitcastConvert:
         return recast(x, dtype)
 
 
-@operator("reduce_precision", family="elementwise", traits=MAP)
+@operator("reduce_precision", family="elementwise", traits=MAP | EXACT)
 class ReducePrecision:
     """x rounded to a float format of that many exponent and mantissa bits, kept in its type."""
 

@@ -6,11 +6,11 @@ import numpy as np
 
 from ... import dtypes, ints
 from ...ints import carrying, mapped
-from ...operators import COMPLEX, FLOAT, INEXACT, INTEGER, LOGICAL, NUMERIC, Operand, operator
+from ...operators import COMPLEX, EXACT, FLOAT, INEXACT, INTEGER, LOGICAL, NUMERIC, Operand, operator
 from .arithmetic import MAP, PART, bit_length, bit_pattern, scipy_special, to_bool, to_part, width
 
 
-@operator("abs", family="elementwise", traits=MAP)
+@operator("abs", family="elementwise", traits=MAP | EXACT)
 class Abs:
     """Absolute value; a complex operand gives its real modulus.  abs of the least integer is itself."""
 
@@ -25,7 +25,7 @@ class Abs:
         return np.abs(x)
 
 
-@operator("negate", family="elementwise", traits=MAP)
+@operator("negate", family="elementwise", traits=MAP | EXACT)
 class Negate:
     """-x; wraps for integers."""
 
@@ -37,7 +37,7 @@ class Negate:
         return np.negative(x)
 
 
-@operator("sign", family="elementwise", traits=MAP)
+@operator("sign", family="elementwise", traits=MAP | EXACT)
 class Sign:
     """-1, 0 or 1 of x's type.  sign(-0.0) is -0.0, sign(NaN) is NaN; complex: x / |x|, 0 for 0."""
 
@@ -109,7 +109,7 @@ class Tanh:
         return np.tanh(x)
 
 
-@operator("sqrt", family="elementwise", traits=MAP)
+@operator("sqrt", family="elementwise", traits=MAP | EXACT)
 class Sqrt:
     """Square root; NaN below 0."""
 
@@ -139,7 +139,7 @@ class Cbrt:
         return np.cbrt(x)
 
 
-@operator("ceil", family="elementwise", traits=MAP)
+@operator("ceil", family="elementwise", traits=MAP | EXACT)
 class Ceil:
     """Least integer not below x."""
 
@@ -149,7 +149,7 @@ class Ceil:
         return np.ceil(x)
 
 
-@operator("floor", family="elementwise", traits=MAP)
+@operator("floor", family="elementwise", traits=MAP | EXACT)
 class Floor:
     """Greatest integer not above x."""
 
@@ -159,7 +159,7 @@ class Floor:
         return np.floor(x)
 
 
-@operator("round_nearest_even", family="elementwise", traits=MAP)
+@operator("round_nearest_even", family="elementwise", traits=MAP | EXACT)
 class RoundNearestEven:
     """Nearest integer, halves to the even one."""
 
@@ -169,7 +169,7 @@ class RoundNearestEven:
         return np.rint(x)
 
 
-@operator("round_nearest_afz", family="elementwise", traits=MAP)
+@operator("round_nearest_afz", family="elementwise", traits=MAP | EXACT)
 class RoundNearestAfz:
     """Nearest integer, halves away from zero."""
 
@@ -373,7 +373,7 @@ class CountLeadingZeros:
         return width(ctx) - bit_length(bit_pattern(ctx, x))
 
 
-@operator("is_finite", family="elementwise", traits=MAP)
+@operator("is_finite", family="elementwise", traits=MAP | EXACT)
 class IsFinite:
     """Neither infinite nor NaN.  -> bool."""
 
@@ -385,7 +385,7 @@ class IsFinite:
         return np.isfinite(x)
 
 
-@operator("real", family="elementwise", traits=MAP)
+@operator("real", family="elementwise", traits=MAP | EXACT)
 class Real:
     """Real part; a real operand is its own."""
 
@@ -397,7 +397,7 @@ class Real:
         return np.real(x)
 
 
-@operator("imag", family="elementwise", traits=MAP)
+@operator("imag", family="elementwise", traits=MAP | EXACT)
 class Imag:
     """Imaginary part; 0 for a real operand."""
 

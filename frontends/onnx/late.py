@@ -1,0 +1,200 @@
+"""Nodes that can be typed only at run time: how they become the generic operator `onnx`, and how that is imported later.
+
+Payload of the generic operator: the node's attributes as (name, literal) pairs.  A tensor is `("$operand", i)`, a graph
+`("$graph", i)`; the pair `$inputs` has the operand number of each input (-1: absent), `$outputs` which results are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import onnx
+import onnx.defs
+from onnx import numpy_helper
+
+from ...ir import dtypes, operators
+from ...ir.data import INLINE_LIMIT, Data
+from ...ir.dtypes import DType
+from ...ir.facts import Fact
+from ...ir.model import Function, Graph, Model, Value
+from ...ir.types import TensorType, Type, symbols
+from .context import Context
+from .reading import Source
+from .scope import Frame, Scope
+from .signature import FROM_ONNX_NAMES, type_of
+
+if TYPE_CHECKING:
+    from .graph import Importer
+
+
+def postpone(importer: Importer, ctx: Context, domain: str, operands: Sequence[Value | None]) -> Sequence[Value] | None:
+    """Results of the generic operator for the node, or None where it cannot be postponed either."""
+    attributes = importer.attributes(ctx.frame, ctx.node)
+    graphs: list[Graph] = []
+    payload: list[tuple[str, Any]] = []
+    xs: list[Value] = []
+    positions: list[int] = []
+    for value in operands:
+        positions.append(-1 if value is None else len(xs))
+        if value is not None:
+            frozen = _frozen(importer, ctx, value)
+            if frozen is None:
+                return None
+            xs.append(frozen)
+    for name, value in attributes.items():
+        if isinstance(value, Data):
+            payload.append((name, ("$operand", len(xs))))
+            xs.append(importer.model.inline_constant(value))
+        elif isinstance(value, onnx.GraphProto):
+            inputs = [_declared(importer, i) for i in value.input]
+            if any(t is None for t in inputs):
+                return None
+            payload.append((name, ("$graph", len(graphs))))
+            graphs.append(ctx.graph(value, [t for t in inputs if t is not None], [i.name for i in value.input]))
+        elif isinstance(value, int | float | str) or _plain(value):
+            payload.append((name, value))
+        else:
+            return None
+    types = [_result_type(importer, ctx, domain, i, operands, attributes, graphs) for i in range(len(ctx.node.output))]
+    if any(t is None for t in types):
+        return None
+    payload.append(("$inputs", tuple(positions)))
+    payload.append(("$outputs", tuple(int(w) for w in ctx.wanted)))
+    fields = {
+        "domain": domain,
+        "type": ctx.node.op_type,
+        "version": ctx.version,
+        "attributes": tuple(payload),
+        "results": tuple(types),
+    }
+    return ctx.build.create(operators.get("onnx"), xs, fields, {"graphs": tuple(graphs)}).results
+
+
+def _plain(value: Any) -> bool:
+    return isinstance(value, tuple) and all(isinstance(v, int | float | str) for v in value)
+
+
+def _declared(importer: Importer, value: onnx.ValueInfoProto) -> Type | None:
+    if not value.type.WhichOneof("value"):
+        return None
+    return type_of(value.type, value.name, None, importer.source)
+
+
+def _frozen(importer: Importer, ctx: Context, value: Value) -> Value | None:
+    """The value as the host reads it, if the node needs its integers; None if the host cannot read it."""
+    needed = value in ctx.unknown if ctx.unknown else _undecided_ints(value)
+    if not needed:
+        return value
+    if not isinstance(value.type, TensorType) or not value.type.dtype.is_integer:
+        return None
+    key = (ctx.build.graph, value)
+    if key not in importer.frozen:
+        importer.frozen[key] = ctx.build.freeze(value, name=value.name)
+    return importer.frozen[key]
+
+
+def _undecided_ints(value: Value) -> bool:
+    type_ = value.type
+    if not isinstance(type_, TensorType) or not type_.dtype.is_integer or type_.dims is None or len(type_.dims) > 1:
+        return False
+    if type_.dims and isinstance(type_.dims[0], int) and type_.dims[0] > INLINE_LIMIT:
+        return False
+    return value.fact.known_ints() is None and value.data is None
+
+
+def _result_type(
+    importer: Importer,
+    ctx: Context,
+    domain: str,
+    index: int,
+    operands: Sequence[Value | None],
+    attributes: dict[str, Any],
+    graphs: Sequence[Graph],
+) -> Type | None:
+    """The type of a result with unknown rank, from the sub-graphs, the schema, attributes, or the model's own hints."""
+    node = ctx.node
+    if node.op_type == "If" and graphs:
+        return _unranked(graphs[0].outputs[index].type)
+    if node.op_type == "Loop" and graphs:
+        return _unranked(graphs[0].outputs[index + 1].type)
+    if node.op_type == "Scan" and graphs:
+        return _unranked(graphs[0].outputs[index].type)
+    if node.op_type == "ConstantOfShape":
+        fill = attributes.get("value")
+        return TensorType(fill.dtype if isinstance(fill, Data) else dtypes.f32, None)
+    try:
+        schema = onnx.defs.get_schema(node.op_type, ctx.version, domain)
+    except onnx.defs.SchemaError:
+        return importer.hints.get(node.output[index])
+    formal = schema.outputs[min(index, len(schema.outputs) - 1)]
+    if len(formal.types) == 1 and (only := FROM_ONNX_NAMES.get(next(iter(formal.types))[7:-1])) is not None:
+        return TensorType(only, None)
+    for i, value in enumerate(operands):
+        if value is not None and schema.inputs[min(i, len(schema.inputs) - 1)].type_str == formal.type_str:
+            return _unranked(value.type)
+    for name in ("to", "dtype"):
+        if isinstance(attributes.get(name), int):
+            return TensorType(DType.from_onnx(attributes[name]), None)
+    return importer.hints.get(node.output[index])
+
+
+def _unranked(type_: Type) -> Type:
+    return TensorType(type_.dtype, None) if isinstance(type_, TensorType) else type_
+
+
+def materialize(
+    domain: str,
+    type_: str,
+    version: int,
+    attributes: Sequence[tuple[str, Any]],
+    graphs: Sequence[Graph],
+    operands: Sequence[Fact],
+    model: Model,
+) -> Model:
+    """What the importer builds for a postponed node now that its operands are typed: function `main` of a model of its own.
+
+    `main` takes every operand, constants included (those are used as constants).  Results that the node does not use are
+    left out.  Raises NeedsInts or NeedsRank if the operands are still not known well enough.
+    """
+    from .graph import Importer
+
+    given = dict(attributes)
+    scratch = Model(type_)
+    main = scratch.add_function(Function("main"))
+    values = [_operand(scratch, main, i, fact) for i, fact in enumerate(operands)]
+    main.dims = list(dict.fromkeys(s for v in main.inputs for s in sorted(symbols(v.type))))
+    node = onnx.NodeProto(op_type=type_, domain=domain, name=type_)
+    node.input.extend("" if p < 0 else f"x{p}" for p in given.pop("$inputs"))
+    used = given.pop("$outputs")
+    node.output.extend(f"y{i}" if u else "" for i, u in enumerate(used))
+    scope = Scope(values={f"x{i}": v for i, v in enumerate(values)})
+    for name, value in given.items():
+        if isinstance(value, tuple) and value and value[0] == "$operand":
+            data = operands[value[1]].data
+            assert data is not None
+            node.attribute.append(onnx.helper.make_attribute(name, numpy_helper.from_array(data.numpy())))
+        elif isinstance(value, tuple) and value and value[0] == "$graph":
+            continue
+        elif isinstance(value, tuple) and not value:
+            node.attribute.append(onnx.AttributeProto(name=name, type=onnx.AttributeProto.INTS))
+        else:
+            node.attribute.append(onnx.helper.make_attribute(name, value))
+    importer = Importer(Source(onnx.ModelProto(), f"late {type_}"), scratch, main.assumptions)
+    frame = Frame(scope, {domain: version, "": version if not domain else 1})
+    ctx = Context(importer, importer.builder(main.body), frame, node, version, type_)
+    ctx.graphs = {n: graphs[v[1]] for n, v in given.items() if isinstance(v, tuple) and v and v[0] == "$graph"}
+    results = importer.results(ctx, frame, domain, [scope.values[n] if n else None for n in node.input])  # type: ignore[misc]  # all are values
+    assert results is not None
+    main.body.set_outputs([r for r, u in zip(results, used, strict=False) if u and r is not None])
+    return scratch
+
+
+def _operand(scratch: Model, main: Function, index: int, fact: Fact) -> Value:
+    value = main.add_input(fact.type, f"x{index}")
+    value.ints = fact.ints
+    if fact.data is not None:
+        return scratch.inline_constant(fact.data)
+    return value
+
+

@@ -1,0 +1,327 @@
+"""Writing a legal model as an ONNX model: names, initializers, sizes from input shapes, sub-graphs."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from ...ir import dims as sizes
+from ...ir import dtypes
+from ...ir.clone import clone_model
+from ...ir.data import Data
+from ...ir.dims import Size
+from ...ir.dtypes import DType
+from ...ir.errors import IrcError
+from ...ir.graph import Graph, Value
+from ...ir.model import Constant, Function, Model, fresh_name
+from ...ir.reference import Evaluator
+from ...ir.types import OptionalType, SequenceType, TensorType, Type
+from ...passes.legalize import legalize
+from .lowering import OPSET, TABLE, Context, Ref
+
+IR_VERSION = 10
+"""ONNX's file format version that opset 21 came with."""
+
+EXTERNAL_ABOVE = 1 << 30
+"""Models with more bytes of constants put them into one file beside the model (protobuf ends at 2 GiB)."""
+
+
+def export_onnx(model: Model, entry: str | None = None) -> onnx.ModelProto:
+    """A legal model (every node claimed by the onnx target) as a ModelProto."""
+    function = model.entry(entry)
+    root = _Root(model)
+    graph = GraphExporter(root, None)
+    inputs = [graph.graph_input(v, n) for v, n in zip(function.inputs, function.input_names, strict=True)]
+    root.bind_symbols(function, graph)
+    graph.run(function.body)
+    outputs = graph.outputs(function.body.outputs, function.output_names)
+    proto = helper.make_graph(graph.nodes, model.name or "main", inputs, outputs, list(root.initializers.values()))
+    domains = {n.domain for n in _all_nodes(proto)} - {""}
+    opsets = [helper.make_opsetid("", OPSET), *(helper.make_opsetid(d, 1) for d in sorted(domains))]
+    out = helper.make_model(proto, opset_imports=opsets, ir_version=IR_VERSION, producer_name="irc")
+    helper.set_model_props(out, dict(model.metadata))
+    return out
+
+
+def save_onnx(model: Model, path: Path, entry: str | None = None) -> None:
+    """Legalize a copy for ONNX and write it; whole or not at all.  UnsupportedError lists what ONNX cannot express."""
+    from .target import OnnxTarget
+
+    legal = clone_model(model)
+    legalize(legal, OnnxTarget())
+    proto = export_onnx(legal, entry)
+    size = sum(len(t.raw_data) for t in proto.graph.initializer)
+    location = f"{path.name}.data"
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
+        work = Path(folder) / path.name
+        if size > EXTERNAL_ABOVE:
+            onnx.save(proto, work, save_as_external_data=True, location=location)
+            os.replace(work.with_name(location), path.with_name(location))
+        else:
+            onnx.save(proto, work)
+        os.replace(work, path)
+
+
+def _all_nodes(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
+    found: list[onnx.NodeProto] = []
+    stack = [graph]
+    while stack:
+        for node in stack.pop().node:
+            found.append(node)
+            stack.extend(a.g for a in node.attribute if a.type == onnx.AttributeProto.GRAPH)
+    return found
+
+
+class _Root:
+    """What all graphs of one export share: names, initializers, the values that give symbols their sizes."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.taken: dict[str, int] = {}
+        self.initializers: dict[Any, onnx.TensorProto] = {}
+        self.constants: dict[Constant, Ref] = {}
+        self.symbols: dict[str, Ref] = {}
+        self._evaluator = Evaluator(model)
+
+    def fresh(self, base: str) -> str:
+        """A name not used yet; linear over many requests for one base."""
+        count = self.taken.get(base)
+        if count is None:
+            self.taken[base] = 0
+            return base
+        name = base
+        while name in self.taken:
+            count += 1
+            name = f"{base}_{count}"
+        self.taken[base] = count
+        self.taken[name] = 0
+        return name
+
+    def add(self, key: Any, base: str, array: Any, dtype: DType) -> str:
+        if key not in self.initializers:
+            self.initializers[key] = tensor_proto(self.fresh(base), array, dtype)
+        return self.initializers[key].name
+
+    def constant(self, value: Constant) -> Ref:
+        """The initializer of a constant, derived ones evaluated."""
+        if value not in self.constants:
+            array = self._evaluator.constant(value)
+            key = ("named", value.name) if value.name is not None else (array.dtype.str, array.shape, array.tobytes(), value.dtype)
+            name = self.add(key, value.name or "constant", array, value.dtype)
+            self.constants[value] = Ref(name, value.type, value.fact.ints)
+        return self.constants[value]
+
+    def bind_symbols(self, function: Function, graph: GraphExporter) -> None:
+        """Remember, for each symbol, an input axis that is the bare symbol; its Shape is taken when a size is asked for."""
+        for value in function.inputs:
+            if not isinstance(value.type, TensorType) or value.type.dims is None:
+                continue
+            for axis, dim in enumerate(value.type.dims):
+                if not isinstance(dim, int) and str(dim) in sizes.symbols(dim):
+                    graph.sources.setdefault(str(dim), (graph.refs[value], axis))
+
+
+class GraphExporter:
+    """One GraphProto in the making."""
+
+    def __init__(self, root: _Root, outer: GraphExporter | None) -> None:
+        self.root = root
+        self.outer = outer
+        self.nodes: list[onnx.NodeProto] = []
+        self.refs: dict[Value, Ref] = {}
+        self.sources: dict[str, tuple[Ref, int]] = {}
+        self._sizes: dict[Size, Ref] = {}
+        self._wanted: tuple[str, ...] = ()
+
+    def ref(self, value: Value | None) -> Ref | None:
+        if value is None:
+            return None
+        if isinstance(value, Constant):
+            return self.root.constant(value)
+        exporter: GraphExporter | None = self
+        while exporter is not None:
+            if value in exporter.refs:
+                return exporter.refs[value]
+            exporter = exporter.outer
+        raise IrcError(f"value {value.name!r} is used before it is exported")
+
+    def graph_input(self, value: Value, name: str) -> onnx.ValueInfoProto:
+        name = self.root.fresh(name)
+        self.refs[value] = Ref(name, value.type)
+        return value_info(name, value.type)
+
+    def run(self, graph: Graph) -> None:
+        for node in graph.nodes:
+            lowering = TABLE.find(node.op.name)
+            if lowering is None:
+                raise IrcError(f"{node.label} is not legal for onnx")
+            names = [self.root.fresh(r.name or f"{node.op.name}_{i}") for i, r in enumerate(node.results)]
+            ctx = Context(self, [r.type for r in node.results], names)
+            self._wanted = tuple(names)
+            operands = node.op.group([self.ref(v) for v in node.operands])
+            out = lowering.rule(ctx, *operands, **node.keywords)
+            self._wanted = ()
+            refs = out if isinstance(out, tuple | list) else (out,)
+            for value, ref, name in zip(node.results, refs, names, strict=True):
+                self.refs[value] = self._named(ref, name)
+
+    def _named(self, ref: Ref, name: str) -> Ref:
+        """Give the node that made `ref` the wanted output name, if it is the newest node's; keep the ref's name otherwise."""
+        if self.nodes and ref.name.startswith("\0"):
+            raise IrcError("unnamed value")
+        for node in reversed(self.nodes[-1:]):
+            if ref.name in node.output and ref.name != name and ref.name in self._temporary:
+                outputs = [name if o == ref.name else o for o in node.output]
+                del node.output[:]
+                node.output.extend(outputs)
+                node.name = node.name or name
+                self._temporary.discard(ref.name)
+                return Ref(name, ref.type, ref.ints)
+        return ref
+
+    @property
+    def _temporary(self) -> set[str]:
+        return self.__dict__.setdefault("_temporaries", set())
+
+    def node(
+        self, kind: str, inputs: Sequence[Ref | None], types: Sequence[Type | None], domain: str, attributes: Mapping[str, Any]
+    ) -> tuple[Ref, ...]:
+        names = []
+        for i, type_ in enumerate(types):
+            name = "" if type_ is None else self.root.fresh(f"{self._wanted[0] if self._wanted else kind}.{kind}" + (f".{i}" if i else ""))
+            self._temporary.add(name)
+            names.append(name)
+        given = ["" if x is None else x.name for x in inputs]
+        while given and not given[-1]:
+            given.pop()
+        kept = {k: v for k, v in attributes.items() if v is not None}
+        proto = helper.make_node(kind, given, names, domain=domain, **kept)
+        self.nodes.append(proto)
+        return tuple(Ref(n, t) for n, t in zip(names, types, strict=True) if t is not None)
+
+    def constant(self, array: Any, dtype: DType | None) -> Ref:
+        dtype = dtype or DType.from_numpy(array.dtype)
+        key = (dtype, array.shape, array.tobytes())
+        name = self.root.add(key, "constant", array, dtype)
+        ints = tuple(int(v) for v in array.reshape(-1)) if dtype.is_integer and array.size <= 64 else None
+        return Ref(name, TensorType(dtype, array.shape), ints)
+
+    def sizes(self, values: tuple[Size, ...]) -> Ref:
+        """An i64 vector of sizes."""
+        type_ = TensorType(dtypes.i64, (len(values),))
+        if all(isinstance(v, int) for v in values):
+            return self.constant(np.array(values, np.int64), dtypes.i64)
+        parts = [self.size(v) for v in values]
+        if len(parts) == 1:
+            return parts[0]
+        return self.node("Concat", parts, (type_,), "", {"axis": 0})[0]
+
+    def size(self, value: Size) -> Ref:
+        """One size as an i64 vector of length 1."""
+        if isinstance(value, int):
+            return self.constant(np.array([value], np.int64), dtypes.i64)
+        exporter: GraphExporter | None = self
+        while exporter is not None:
+            if value in exporter._sizes:
+                return exporter._sizes[value]
+            exporter = exporter.outer
+        ref = self._sizes[value] = sizes.fold(value, self._symbol_size, self.size, self._arithmetic)
+        return ref
+
+    def _arithmetic(self, kind: str, a: Ref, b: Ref) -> Ref:
+        return self.node({"max": "Max", "min": "Min", "+": "Add", "*": "Mul", "//": "Div", "%": "Mod"}[kind], (a, b), (a.type,), "", {})[0]
+
+    def _symbol_size(self, name: str) -> Ref:
+        exporter: GraphExporter | None = self
+        while exporter is not None:
+            if name in exporter.sources:
+                source, axis = exporter.sources[name]
+                type_ = TensorType(dtypes.i64, (1,))
+                return self.node("Shape", (source,), (type_,), "", {"start": axis, "end": axis + 1})[0]
+            exporter = exporter.outer
+        raise IrcError(f"dim {name} is no input's size on its own, so ONNX cannot compute it")
+
+    def subgraph(self, graph: Graph, name: str) -> onnx.GraphProto:
+        """A sub-graph; captures refer to outer names, as ONNX has it."""
+        inner = GraphExporter(self.root, self)
+        inputs = [inner.graph_input(v, v.name or f"{name}_in{i}") for i, v in enumerate(graph.inputs)]
+        inner.run(graph)
+        outputs = inner.outputs(graph.outputs, [self.root.fresh(f"{name}_out{i}") for i in range(len(graph.outputs))])
+        return helper.make_graph(inner.nodes, name, inputs, outputs)
+
+    def outputs(self, values: Sequence[Value], names: Sequence[str]) -> list[onnx.ValueInfoProto]:
+        """Output infos; a value that already has another name gets an Identity."""
+        infos = []
+        produced = {o: n for n in self.nodes for o in n.output}
+        used: set[str] = set()
+        for value, name in zip(values, names, strict=True):
+            ref = self.ref(value)
+            assert ref is not None
+            if ref.name != name or name in used:
+                wanted = name if name not in self.root.taken or name in used else name
+                if ref.name in produced and wanted not in produced and ref.name not in used:
+                    self._rename(ref.name, wanted)
+                    self.refs[value] = Ref(wanted, ref.type, ref.ints)
+                    produced[wanted] = produced.pop(ref.name)
+                else:
+                    wanted = wanted if wanted not in used and wanted not in produced else self.root.fresh(wanted)
+                    self.nodes.append(helper.make_node("Identity", [ref.name], [wanted]))
+                name = wanted
+            used.add(name)
+            infos.append(value_info(name, value.type))
+        return infos
+
+    def _rename(self, old: str, new: str) -> None:
+        stack = list(self.nodes)
+        while stack:
+            node = stack.pop()
+            for names in (node.input, node.output):
+                for i, n in enumerate(names):
+                    if n == old:
+                        names[i] = new
+            for attribute in node.attribute:
+                if attribute.type == onnx.AttributeProto.GRAPH:
+                    stack.extend(attribute.g.node)
+                    for info in attribute.g.output:
+                        if info.name == old:
+                            info.name = new
+
+
+def value_info(name: str, type_: Type) -> onnx.ValueInfoProto:
+    """Name and type; symbolic dims as dim_param."""
+    return helper.make_value_info(name, type_proto(type_))
+
+
+def type_proto(type_: Type) -> onnx.TypeProto:
+    if isinstance(type_, SequenceType):
+        return helper.make_sequence_type_proto(type_proto(type_.element))
+    if isinstance(type_, OptionalType):
+        return helper.make_optional_type_proto(type_proto(type_.element))
+    dims = None if type_.dims is None else [d if isinstance(d, int) else str(d) for d in type_.dims]
+    return helper.make_tensor_type_proto(type_.dtype.onnx, dims)
+
+
+def tensor_proto(name: str, array: Any, dtype: DType) -> onnx.TensorProto:
+    """An initializer.  Sub-byte elements are packed, low bits first, as ONNX has it."""
+    out = onnx.TensorProto(name=name, data_type=dtype.onnx, dims=array.shape)
+    if dtype.is_string:
+        out.string_data.extend(str(s).encode() for s in array.reshape(-1))
+    elif dtype.bits < 8 and not dtype.is_bool:
+        per_byte = 8 // dtype.bits
+        codes = np.ascontiguousarray(array).reshape(-1).view(np.uint8) & ((1 << dtype.bits) - 1)
+        codes = np.pad(codes, (0, -len(codes) % per_byte)).reshape(-1, per_byte)
+        shifts = np.arange(per_byte, dtype=np.uint8) * np.uint8(dtype.bits)
+        out.raw_data = np.bitwise_or.reduce(codes << shifts, axis=1).astype(np.uint8).tobytes()
+    else:
+        out.raw_data = np.ascontiguousarray(array).tobytes()
+    return out
+
+
+__all__ = ["Data", "GraphExporter", "export_onnx", "fresh_name", "save_onnx"]

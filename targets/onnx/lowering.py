@@ -1,0 +1,130 @@
+"""The lowering table of the ONNX target and what its rules may ask: `ctx.op` adds an ONNX node, `Ref` names a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...ir import dims as sizes
+from ...ir import dtypes
+from ...ir.dims import Size
+from ...ir.dtypes import DType
+from ...ir.facts import Ints
+from ...ir.graph import Graph
+from ...ir.types import TensorType, Type
+from ..base import LoweringTable, refuse
+
+if TYPE_CHECKING:
+    from .export import GraphExporter
+
+TABLE = LoweringTable("onnx")
+lower = TABLE.lower
+
+OPSET = 21
+"""Opset of exported models: the newest that every operator written here has had unchanged for a while."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A value of the exported graph: its ONNX name, its IR type, and its integers if known."""
+
+    name: str
+    type: Type
+    ints: Ints = None
+
+    @property
+    def tensor(self) -> TensorType:
+        assert isinstance(self.type, TensorType)
+        return self.type
+
+    @property
+    def dtype(self) -> DType:
+        return self.tensor.dtype
+
+    @property
+    def dims(self) -> tuple[Size, ...]:
+        return self.tensor.shape
+
+    @property
+    def rank(self) -> int:
+        return self.tensor.rank
+
+
+class Context:
+    """One node being lowered.  `results` are the facts that its results must have."""
+
+    def __init__(self, exporter: GraphExporter, results: Sequence[Type], names: Sequence[str]) -> None:
+        self.exporter = exporter
+        self.results = tuple(results)
+        self.names = tuple(names)
+
+    def refuse(self, why: str) -> Any:
+        refuse(why)
+
+    def op(self, kind: str, *inputs: Ref | None, type: Type | None = None, domain: str = "", **attributes: Any) -> Ref:
+        """Add a node with one output of `type` (default: the type of the lowered node's first result)."""
+        return self.ops(kind, *inputs, types=(type or self.results[0],), domain=domain, **attributes)[0]
+
+    def ops(
+        self, kind: str, *inputs: Ref | None, types: Sequence[Type | None] | None = None, domain: str = "", **attributes: Any
+    ) -> tuple[Ref, ...]:
+        """Add a node with several outputs; a None among `types` leaves that output out."""
+        return self.exporter.node(kind, inputs, self.results if types is None else types, domain, attributes)
+
+    def constant(self, value: Any, dtype: DType | None = None) -> Ref:
+        """An initializer."""
+        array = np.asarray(value) if dtype is None else np.asarray(value, dtype.numpy)
+        return self.exporter.constant(array, dtype)
+
+    def like(self, value: Any, x: Ref) -> Ref:
+        """A scalar of x's element type."""
+        return self.constant(value, x.dtype)
+
+    def cast(self, x: Ref, dtype: DType) -> Ref:
+        if x.dtype is dtype:
+            return x
+        return self.op("Cast", x, type=x.tensor.with_dtype(dtype), to=dtype.onnx)
+
+    def ints(self, values: Iterable[Size]) -> Ref:
+        """An i64 vector of sizes: an initializer when all are numbers, computed from input shapes otherwise."""
+        return self.exporter.sizes(tuple(values))
+
+    def reshape(self, x: Ref, dims: Sequence[Size]) -> Ref:
+        """Reshape, with -1 for a lone symbolic dim."""
+        type_ = x.tensor.with_dims(dims)
+        unknown = [i for i, d in enumerate(dims) if not isinstance(d, int)]
+        if len(unknown) == 1 and all(isinstance(d, int) and d > 0 for i, d in enumerate(dims) if i != unknown[0]):
+            shape = self.constant([d if isinstance(d, int) else -1 for d in dims], dtypes.i64)
+        else:
+            shape = self.ints(dims)
+        zero = {"allowzero": 1} if any(isinstance(d, int) and d == 0 for d in dims) else {}
+        return self.op("Reshape", x, shape, type=type_, **zero)
+
+    def transpose(self, x: Ref, permutation: Sequence[int]) -> Ref:
+        if list(permutation) == list(range(x.rank)):
+            return x
+        dims = [x.dims[p] for p in permutation]
+        return self.op("Transpose", x, type=x.tensor.with_dims(dims), perm=list(permutation))
+
+    def broadcast(self, x: Ref, dims: Sequence[Size]) -> Ref:
+        """x expanded to `dims` as NumPy broadcasts."""
+        if len(dims) == x.rank and all(sizes.equal(a, b) is True for a, b in zip(dims, x.dims, strict=True)):
+            return x
+        return self.op("Expand", x, self.ints(dims), type=x.tensor.with_dims(dims))
+
+    def graph(self, graph: Graph, name: str) -> Any:
+        """A sub-graph as a GraphProto."""
+        return self.exporter.subgraph(graph, name)
+
+
+def numbers(ctx: Context, values: Iterable[Size], what: str) -> list[int]:
+    """Sizes that an ONNX attribute needs as numbers."""
+    out = []
+    for value in values:
+        if not isinstance(value, int):
+            ctx.refuse(f"{what} {value} is symbolic, and ONNX takes it as an attribute")
+        out.append(int(value))  # type: ignore[arg-type]  # refuse does not return
+    return out
