@@ -130,9 +130,7 @@ def compile(
     """
     from . import targets
     from .ir.clone import clone_model
-    from .passes import DEFAULT
-    from .passes.manager import run_pipeline
-    from .passes.pipeline import parse_pipeline
+    from .passes import DEFAULT, parse_pipeline, run_pipeline
     from .runtime.executable import Executable
     from .runtime.report import Report
 

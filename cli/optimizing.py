@@ -35,9 +35,7 @@ def command(
     from ..ir.clone import clone_model
     from ..ir.errors import IrcError
     from ..ir.text import print_model
-    from ..passes import DEFAULT
-    from ..passes.manager import PipelineReport, run_pipeline
-    from ..passes.pipeline import parse_pipeline
+    from ..passes import DEFAULT, PipelineReport, parse_pipeline, run_pipeline
 
     if output is not None and output.suffix not in (".ir", ".onnx"):
         raise IrcError(f"{output}: expected a file ending in .ir or .onnx")

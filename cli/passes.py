@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
+from typing import Any
+
 import click
 
 from . import options
@@ -12,20 +16,30 @@ from . import options
 @options.JSON
 def command(name: str | None, as_json: bool) -> None:
     """List passes with their options, or explain one."""
-    from ..passes import DEFAULT
-    from ..passes.manager import all_passes, get_pass
+    from ..passes import DEFAULT, all_passes, get_pass
 
     chosen = [get_pass(name)] if name else list(all_passes())
+    rows = [
+        {
+            "name": p.name,
+            "level": str(p.level),
+            "options": {f.name.replace("_", "-"): _default(f) for f in dataclasses.fields(p)},
+            "doc": inspect.cleandoc(p.__doc__ or ""),
+        }
+        for p in chosen
+    ]
     if as_json:
-        options.print_json(
-            {"default": DEFAULT, "passes": [{"name": p.name, "level": p.level.name.lower(), "options": p.option_defaults(), "doc": p.doc()} for p in chosen]}
-        )
+        options.print_json({"default": DEFAULT, "passes": rows})
         return
-    for p in chosen:
-        given = ", ".join(f"{k}={v}" for k, v in p.option_defaults().items())
-        click.echo(f"{p.name}{'{' + given + '}' if given else ''}  [{p.level.name.lower()}]")
-        lines = p.doc().splitlines()
+    for row in rows:
+        given = ", ".join(f"{k}={v}" for k, v in row["options"].items())
+        click.echo(f"{row['name']}{'{' + given + '}' if given else ''}  [up to level {row['level']}]")
+        lines = row["doc"].splitlines()
         for line in lines if name else lines[:1]:
             click.echo(f"    {line}" if line else "")
     if not name:
         click.echo(f"default pipeline: {DEFAULT}")
+
+
+def _default(field: dataclasses.Field[Any]) -> str:
+    return "required" if field.default is dataclasses.MISSING else str(field.default).lower()

@@ -1,13 +1,14 @@
-"""The container `model.ir`: a model as one safetensors file, its text in the tensor `irc.module`, its constants beside it.
+"""The container `model.ir`: a model as one safetensors file, its text in tensor `irc.module`, its constants beside it.
 
-Constants start at multiples of 64 bytes, so that XLA and NumPy use the mapped file as it is.  A constant keeps its dtype
-only if all common readers take that (one F64 or F8 tensor makes `mx.load` reject a whole file); every other one is U8,
-and its type stands in the text only.  What the text spells itself (inline and uniform constants) has no tensor.
+Constants start at multiples of 64 bytes, so that XLA and NumPy use the mapped file as it is.  A constant keeps its
+dtype only if all common readers take that (one F64 or F8 tensor makes `mx.load` reject a whole file); every other one
+is U8, and its type stands in the text only.  What the text spells itself (inline and uniform constants) has no tensor.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -15,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from . import dtypes, safetensors
-from .data import Data, MappedData, MappedFile
+from .data import Data, DataSource, MappedData, MappedFile
 from .dtypes import DType
 from .errors import FormatError, IrcError
 from .model import Model
@@ -50,10 +51,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     from .text import print_model
 
     where = Path(path)
-    try:
-        text = print_model(model, locations=True).encode()
-    except UnicodeEncodeError as error:
-        raise IrcError(f"{where}: a name in the model is not valid Unicode: {error.object[error.start : error.end]!r}") from None
+    text = print_model(model, locations=True).encode()
     module = safetensors.Tensor(MODULE, "U8", (len(text),), len(text), (memoryview(text),))
     tensors = [module, *(stored(name, data) for name, data in stored_constants(model))]
     safetensors.write(where, tensors, metadata={VERSION_KEY: VERSION}, padding=PADDING)
@@ -61,18 +59,19 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
 
 def stored_constants(model: Model) -> Iterator[tuple[str, Data]]:
     """The constants that the text refers to by name and does not spell, in order."""
+    from .text.printer import is_in_text
+
     for name, constant in model.constants.items():
-        if constant.data is not None and not in_text(constant.data):
+        if constant.data is not None and not is_in_text(constant):
             yield name, constant.data
-
-
-def in_text(data: Data) -> bool:
-    """Whether the text spells the contents of a named constant itself: one element, however often repeated."""
-    return data.splat is not None
 
 
 def stored(name: str, data: Data) -> safetensors.Tensor:
     """A constant as a tensor of the file."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise IrcError(f"the constant {name!r} cannot be saved: its name is not valid Unicode; rename it") from None
     native = NATIVE.get(data.dtype)
     nbytes = data.stored_bytes
     shape = data.shape if native else (nbytes,)
@@ -80,7 +79,7 @@ def stored(name: str, data: Data) -> safetensors.Tensor:
 
 
 def _canonical_chunks(data: Data) -> Iterator[memoryview]:
-    """The bytes of a constant.  Bits that no element of a narrow type has are dropped, as a reader would reject them."""
+    """The bytes of a constant.  Bits that no element of a narrow type has are dropped: readers reject them."""
     if data.dtype.bits >= 8 or data.dtype.is_string:
         yield from data.chunks()
         return
@@ -90,7 +89,7 @@ def _canonical_chunks(data: Data) -> Iterator[memoryview]:
         yield narrow.view(np.uint8).data
 
 
-class Tensors(Mapping[str, Data]):
+class Tensors(DataSource):
     """The constants of an open container by name.  `typed` gives one the type that the text states.
 
     All share one mapping of the file; nothing of their contents is read before someone asks for it.
@@ -112,7 +111,9 @@ class Tensors(Mapping[str, Data]):
         entry = self._entries[name]
         dtype = next((d for d, native in NATIVE.items() if native == entry.dtype), None)
         if dtype is None:
-            raise FormatError(f"{self.path}: tensor {tensor_key(name)!r}: a container has no tensors of dtype {entry.dtype}")
+            raise FormatError(
+                f"{self.path}: tensor {tensor_key(name)!r}: a container has no tensors of dtype {entry.dtype}"
+            )
         return MappedData(self.path, entry.offset, dtype, entry.shape, file=self._file)
 
     def typed(self, name: str, type_: TensorType) -> Data:
@@ -124,11 +125,17 @@ class Tensors(Mapping[str, Data]):
         if len(shape) != len(type_.shape):
             raise FormatError(f"{what}: a constant cannot have the symbolic type {type_}")
         if entry.dtype != (native or "U8"):
-            raise FormatError(f"{what}: the text says {type_}, so its dtype must be {native or 'U8'}, not {entry.dtype}")
+            raise FormatError(
+                f"{what}: the text says {type_}, so its dtype must be {native or 'U8'}, not {entry.dtype}"
+            )
         if native is None and len(entry.shape) != 1:
-            raise FormatError(f"{what}: the text says {type_}, so it must be a vector of bytes, not of shape {list(entry.shape)}")
+            raise FormatError(
+                f"{what}: the text says {type_}, so it must be a vector of bytes, not of shape {list(entry.shape)}"
+            )
         if native is not None and entry.shape != shape:
-            raise FormatError(f"{what}: the text says {type_}, so its shape must be {list(shape)}, not {list(entry.shape)}")
+            raise FormatError(
+                f"{what}: the text says {type_}, so its shape must be {list(shape)}, not {list(entry.shape)}"
+            )
         data = MappedData(self.path, entry.offset, type_.dtype, shape, length=entry.nbytes, file=self._file)
         if native is None and not type_.dtype.is_string and data.nbytes != entry.nbytes:
             raise FormatError(f"{what}: the text says {type_}, which takes {data.nbytes} bytes, not {entry.nbytes}")
@@ -140,9 +147,11 @@ def _name(key: str) -> str:
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """Read a container.  Constants stay in the file until used.  FormatError names the file and what is wrong with it."""
+    """Read a container; constants stay in the file until used.  FormatError names the file and what is wrong."""
     where = Path(path)
     try:
+        if not stat.S_ISREG(os.stat(where).st_mode):  # opening a pipe would wait for its writer
+            raise FormatError(f"{where}: cannot be read: it is no regular file")
         with open(where, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             entries, metadata = safetensors.read_header(file, where, size)
@@ -154,7 +163,9 @@ def load(path: str | os.PathLike[str]) -> Model:
     return _model(where, entries, metadata, mapped)
 
 
-def _model(path: Path, entries: Mapping[str, safetensors.Entry], metadata: Mapping[str, str], file: MappedFile) -> Model:
+def _model(
+    path: Path, entries: Mapping[str, safetensors.Entry], metadata: Mapping[str, str], file: MappedFile
+) -> Model:
     from .text import parse_model
 
     if (version := metadata.get(VERSION_KEY, VERSION)) != VERSION:
@@ -163,10 +174,14 @@ def _model(path: Path, entries: Mapping[str, safetensors.Entry], metadata: Mappi
     if module is None:
         raise FormatError(f"{path}: it has no tensor {MODULE}, so it is a safetensors file but not a model of irc")
     if module.dtype != "U8" or len(module.shape) != 1:
-        raise FormatError(f"{path}: tensor {MODULE} must be a vector of U8, got {module.dtype} of shape {list(module.shape)}")
+        raise FormatError(
+            f"{path}: tensor {MODULE} must be a vector of U8, got {module.dtype} of shape {list(module.shape)}"
+        )
     for key in entries:
         if key.startswith("irc.") and key != MODULE and not key.startswith((PADDING, ESCAPE)):
-            raise FormatError(f"{path}: tensor {key!r}: names that start with irc. are reserved, and this one has no meaning")
+            raise FormatError(
+                f"{path}: tensor {key!r}: names that start with irc. are reserved, and this one has no meaning"
+            )
         if key.startswith(ESCAPE) and tensor_key(_name(key)) != key:
             raise FormatError(f"{path}: tensor {key!r}: {_name(key)!r} needs no escape")
     try:
@@ -174,4 +189,8 @@ def _model(path: Path, entries: Mapping[str, safetensors.Entry], metadata: Mappi
     except UnicodeDecodeError as error:
         raise FormatError(f"{path}: tensor {MODULE}: the text is not UTF-8 at byte {error.start}") from None
     file.release(module.offset, module.nbytes)
-    return parse_model(text, filename=str(path), data=Tensors(path, entries, file))
+    tensors = Tensors(path, entries, file)
+    model = parse_model(text, filename=str(path), data=tensors)
+    if unused := [name for name in tensors if name not in model.constants]:
+        raise FormatError(f"{path}: tensor {tensor_key(unused[0])!r}: the text declares no constant {unused[0]!r}")
+    return model

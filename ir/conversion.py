@@ -65,7 +65,11 @@ def _to_integer(x: Array, dtype: DType) -> Array:
     whole = np.trunc(np.where(np.isnan(x), 0.0, x))
     inside = np.where((whole >= low) & (whole < float(high) + 1), whole, 0.0)
     wide = inside.astype(np.uint64 if dtype is dtypes.u64 else np.int64)
-    wide = np.where(whole < low, low, np.where(whole > high, high, wide)) if dtype.bits < 64 else _ends(whole, wide, low, high)
+    wide = (
+        np.where(whole < low, low, np.where(whole > high, high, wide))
+        if dtype.bits < 64
+        else _ends(whole, wide, low, high)
+    )
     return wide.astype(dtype.numpy)
 
 
@@ -95,7 +99,13 @@ def _spelled(x: Array) -> Array:
         return x
     if x.dtype.kind == "V" or x.dtype not in (np.float16, np.float32, np.float64):
         source = DType.from_numpy(x.dtype)
-        x = x.astype(np.float32) if source.is_float else x.astype(np.int64) if source.bits < 8 and source.is_integer else x
+        x = (
+            x.astype(np.float32)
+            if source.is_float
+            else x.astype(np.int64)
+            if source.bits < 8 and source.is_integer
+            else x
+        )
     return x.astype(str).astype(object)
 
 
@@ -105,7 +115,15 @@ def _parsed(x: Array, dtype: DType) -> Array:
     if dtype.is_integer:
         low, high = int(dtype.min_value()), int(dtype.max_value())
         values = [min(max(v, low), high) for v in values]
-    plain = np.complex128 if dtype.is_complex else np.uint64 if dtype is dtypes.u64 else np.int64 if dtype.is_integer else np.float64
+    plain = (
+        np.complex128
+        if dtype.is_complex
+        else np.uint64
+        if dtype is dtypes.u64
+        else np.int64
+        if dtype.is_integer
+        else np.float64
+    )
     return np.array(values, plain).reshape(x.shape)
 
 

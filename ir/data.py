@@ -5,11 +5,12 @@ Data is shared by models, clones and threads and never copied on the way.  It kn
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 import mmap
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -101,6 +102,8 @@ class Data:
             return True
         if self.dtype is not other.dtype or self.shape != other.shape:
             return False
+        if isinstance(self, SplatData) and isinstance(other, SplatData):
+            return scalar(self.splat, self.dtype).tobytes() == scalar(other.splat, self.dtype).tobytes()
         if self.size <= 4096:
             return self.tobytes() == other.tobytes()
         return self.digest == other.digest
@@ -157,13 +160,9 @@ class MappedFile:
 
     def __init__(self, path: Path, file: BinaryIO | None = None) -> None:
         self.path = Path(path)
-        opened = open(self.path, "rb") if file is None else file
-        try:
+        with open(self.path, "rb") if file is None else contextlib.nullcontext(file) as opened:
             self.size = os.fstat(opened.fileno()).st_size
             self._map = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) if self.size else None
-        finally:
-            if file is None:
-                opened.close()
 
     def bytes(self, offset: int, count: int) -> Array:
         """A read-only view of a region, as u8; nothing is read yet."""
@@ -187,7 +186,14 @@ class MappedData(Data):
     """
 
     def __init__(
-        self, path: Path, offset: int, dtype: DType, shape: Sequence[int], *, length: int | None = None, file: MappedFile | None = None
+        self,
+        path: Path,
+        offset: int,
+        dtype: DType,
+        shape: Sequence[int],
+        *,
+        length: int | None = None,
+        file: MappedFile | None = None,
     ) -> None:
         self.path = Path(path)
         self.offset = offset
@@ -196,9 +202,11 @@ class MappedData(Data):
         self._file = file
         have = self.path.stat().st_size if file is None else file.size
         if dtype.is_string:
-            # Each string stands behind its length, so only the file's table of contents knows how long they are together.
+            # Each string stands behind its length; how long they are together stands in the file's table of contents.
             if length is None or 4 * self.size > length:
-                raise FormatError(f"{path}: {self.size} strings at offset {offset} need at least {4 * self.size} bytes, got {length}")
+                raise FormatError(
+                    f"{path}: {self.size} strings at offset {offset} need at least {4 * self.size} bytes, got {length}"
+                )
             self._length = length
         else:
             self._length = self.nbytes
@@ -214,7 +222,9 @@ class MappedData(Data):
         if self._file is None:
             self._file = MappedFile(self.path)
             if self.offset + self._length > self._file.size:
-                raise FormatError(f"{self.path}: the file has become shorter than the tensor at offset {self.offset} needs")
+                raise FormatError(
+                    f"{self.path}: the file has become shorter than the tensor at offset {self.offset} needs"
+                )
         return self._file.bytes(self.offset, self._length)
 
     @cached_property
@@ -237,10 +247,14 @@ class MappedData(Data):
             try:
                 out[i] = raw[at + 4 : end].decode()
             except UnicodeDecodeError:
-                raise FormatError(f"{self.path}: string {i} of the tensor at offset {self.offset} is not UTF-8") from None
+                raise FormatError(
+                    f"{self.path}: string {i} of the tensor at offset {self.offset} is not UTF-8"
+                ) from None
             at = end
         if at != len(raw):
-            raise FormatError(f"{self.path}: {len(raw) - at} bytes follow the strings of the tensor at offset {self.offset}")
+            raise FormatError(
+                f"{self.path}: {len(raw) - at} bytes follow the strings of the tensor at offset {self.offset}"
+            )
         view = out.reshape(self.shape)
         view.flags.writeable = False
         return view
@@ -260,6 +274,14 @@ class MappedData(Data):
     def chunks(self) -> Iterator[memoryview]:
         for piece in self._pieces():
             yield piece.data
+
+
+class DataSource(Mapping[str, Data]):
+    """Contents by name that take the type they are asked for: a file whose readers know fewer types than a model."""
+
+    def typed(self, name: str, type_: TensorType) -> Data:
+        """The contents called `name`, of that type; FormatError if they cannot be of it, KeyError if there are none."""
+        raise AssertionError("every source says how it types its contents")
 
 
 def scalar(value: Any, dtype: DType) -> Data:

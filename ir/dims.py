@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 from math import gcd, inf, lcm
-from typing import Literal, NoReturn, TypeAlias
+from typing import Literal, NoReturn, TypeAlias, TypeVar
 
 # Limits that keep hostile text from becoming hostile work.  Real sizes stay far below all of them.
 MAX_TERMS = 256  # terms of one polynomial
@@ -842,6 +842,42 @@ def render(size: Size, atom: Callable[[str], str]) -> str:
         return text
 
     return _spell(size, spell)
+
+
+T = TypeVar("T")
+
+
+def fold(
+    size: Size, symbol_: Callable[[str], T], number: Callable[[int], T], combine: Callable[[str, T, T], T]
+) -> T:
+    """Compute a size in another arithmetic: leaves by `symbol_` and `number`, inner nodes by `combine(kind, a, b)`.
+
+    kind is one of "+", "*", "//", "%", "max", "min"; bcast counts as max, which is right where its arguments broadcast
+    and none is 0.
+    """
+
+    def atom(a: _Atom) -> T:
+        if a.kind == "symbol":
+            return symbol_(a.text)
+        kind = {"floordiv": "//", "mod": "%", "bcast": "max"}.get(a.kind, a.kind)
+        out = fold(a.args[0], symbol_, number, combine)
+        for argument in a.args[1:]:
+            out = combine(kind, out, fold(argument, symbol_, number, combine))
+        return out
+
+    if isinstance(size, int):
+        return number(size)
+    total: T | None = None
+    for monomial, coefficient in size._terms:
+        factors = [atom(a) for a in monomial]
+        if coefficient != 1 or not factors:
+            factors.append(number(coefficient))
+        term = factors[0]
+        for factor in factors[1:]:
+            term = combine("*", term, factor)
+        total = term if total is None else combine("+", total, term)
+    assert total is not None, "a Dim has at least one term"
+    return total
 
 
 def _atom_text(atom: _Atom) -> str:

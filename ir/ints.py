@@ -296,5 +296,3 @@ def truth(ctx: Any, x: Size) -> Element:
 
 def same(ctx: Any, x: Size) -> Element:
     return x
-
-

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .data import INLINE_LIMIT, ArrayData
-from .dtypes import DType
 from .errors import IrcError
 from .facts import Fact, fact_of_data
-from .types import SequenceType, TensorType
+from .types import TensorType
 
 if TYPE_CHECKING:
     from .model import Graph, Model, Value
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
 Materializer = Callable[[str, str, int, Any, "tuple[Graph, ...]", "Sequence[Fact | None]", "Model"], "Model"]
 """(domain, type, version, attributes, graphs, operand facts, model of the node) -> a model of its own.
 
-The result's `main` computes the node.  It takes every operand that is present, in order, then the captures of the graphs.
-Facts carry concrete dims, and data where an operand is a constant or a small integer tensor.
+The result's `main` computes the node.  It takes every operand that is present, in order, then `captures(graphs)`.
+Facts carry concrete dims, and data where an operand is a constant or small.
 """
 
 _materializers: list[Materializer] = []
@@ -43,21 +42,26 @@ def materialize(
 ) -> Model:
     """The typed model of one late node; IrcError if no front door can make it."""
     if not _materializers:
-        _load()
-    if not _materializers:
-        raise IrcError(f"the late node {type_} (domain {domain or 'ai.onnx'!r}) needs the ONNX front door, which is not loaded; import irc")
+        name = f"{domain or 'ai.onnx'}.{type_}"
+        raise IrcError(
+            f"the late node {name} is typed by the ONNX front door, which is not loaded; import irc.frontends.onnx"
+        )
     return _materializers[-1](domain, type_, version, attributes, graphs, operands, model)
 
 
 def fact_of_value(value: Value | None, content: Any) -> Fact | None:
-    """What is known of an operand whose content is at hand: concrete dims, integers, and data if constant or small."""
+    """What is known of an operand whose content is at hand: concrete dims, and data if it is constant or small."""
     if value is None or content is None:
         return None
-    if not isinstance(content, np.ndarray):
-        return Fact(value.type if isinstance(value.type, SequenceType) else value.type)
-    dtype = value.type.dtype if isinstance(value.type, TensorType) else DType.from_numpy(content.dtype)
     if value.data is not None:
         return fact_of_data(value.data)
-    if (dtype.is_integer or dtype.is_bool) and content.size <= INLINE_LIMIT:
-        return fact_of_data(ArrayData(content, dtype))
-    return Fact(TensorType(dtype, content.shape))
+    if not isinstance(value.type, TensorType) or not isinstance(content, np.ndarray):
+        return Fact(value.type)
+    if content.size <= INLINE_LIMIT:
+        return fact_of_data(ArrayData(content, value.type.dtype))
+    return Fact(TensorType(value.type.dtype, content.shape))
+
+
+def captures(graphs: Sequence[Graph]) -> tuple[Value, ...]:
+    """Outer values that the graphs of a late node use, each once; `main` of its materialized model takes them last."""
+    return tuple(dict.fromkeys(v for graph in graphs for v in graph.captures()))

@@ -78,6 +78,14 @@ class ReferenceContext:
         """Run a function of the model."""
         return self._evaluator.call(self.model.functions[name], arguments)
 
+    def evaluate(self, model: Model, *arguments: Any) -> tuple[Any, ...]:
+        """Run `main` of another model (one made for this node)."""
+        return Evaluator(model).call(model.main, arguments)
+
+    def value(self, value: Value) -> Any:
+        """The content of a value of this function (a capture)."""
+        return self._evaluator.value(value, self._frame)
+
     def bind(self, name: str, size: int) -> None:
         """Give the dim `name` its value (bind_dim)."""
         self._frame.dims[name] = size

@@ -104,7 +104,9 @@ def _members(text: str, path: Path) -> Iterator[tuple[str, Any]]:
         raise FormatError(f"{path}: header, character {at}: only spaces may follow the object")
 
 
-def _decode(decoder: json.JSONDecoder, text: str, at: int, path: Path, base: int = 0, name: str = "") -> tuple[Any, int]:
+def _decode(
+    decoder: json.JSONDecoder, text: str, at: int, path: Path, base: int = 0, name: str = ""
+) -> tuple[Any, int]:
     try:
         return decoder.raw_decode(text, at)
     except (ValueError, RecursionError) as error:
@@ -117,7 +119,9 @@ def _distinct(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:
     out = dict(pairs)
     if len(out) != len(pairs):
         names = [name for name, _ in pairs]
-        raise FormatError(f"{path}: header: the key {next(n for n in names if names.count(n) > 1)!r} stands twice in one object")
+        raise FormatError(
+            f"{path}: header: the key {next(n for n in names if names.count(n) > 1)!r} stands twice in one object"
+        )
     return out
 
 
@@ -156,7 +160,9 @@ def _entry(name: str, value: Any, path: Path, start: int) -> Entry:
         raise FormatError(f"{what}: its shape has too many elements")
     nbytes = math.prod(shape) * ITEM_SIZES[dtype]
     if nbytes != offsets[1] - offsets[0]:
-        raise FormatError(f"{what}: {dtype} of shape {shape} takes {nbytes} bytes, data_offsets span {offsets[1] - offsets[0]}")
+        raise FormatError(
+            f"{what}: {dtype} of shape {shape} takes {nbytes} bytes, data_offsets span {offsets[1] - offsets[0]}"
+        )
     return Entry(dtype, tuple(shape), start + offsets[0], nbytes)
 
 
@@ -170,7 +176,9 @@ def _check_ranges(entries: dict[str, Entry], path: Path, start: int, size: int) 
     for name, entry in sorted(entries.items(), key=lambda item: (item[1].offset, item[1].nbytes)):
         if entry.offset != at:
             fault = "overlaps the one before it" if entry.offset < at else "leaves a gap before it"
-            raise FormatError(f"{path}: data_offsets of tensor {name!r}: it {fault} (begins at {entry.offset}, not {at})")
+            raise FormatError(
+                f"{path}: data_offsets of tensor {name!r}: it {fault} (begins at {entry.offset}, not {at})"
+            )
         at += entry.nbytes
     if at != size:
         raise FormatError(f"{path}: data_offsets: the tensors end at byte {at}, the file has {size} bytes")

@@ -24,7 +24,7 @@ class FoldBatchNorm(Pass):
     %c = Conv(%x, #w); %y = BatchNormalization(%c, #scale, #bias, #mean, #variance)   ->   %y = Conv(%x, #w1, #b1)
     %c = Gemm(%x, #w, #b); %y = multiply(%c, #k)                                       ->   %y = Gemm(%x, #w1, #b1)
 
-    With constant weights, f32 or f64, and no other use of %c.  The new weights are nodes of `init`, in the weights' type.
+    With constant weights, f32 or f64, and no other use of %c.  The new weights are nodes of `init`, in their type.
     Rounding changes: each new weight carries at most three roundings more than the old ones did.
     """
 
@@ -32,15 +32,16 @@ class FoldBatchNorm(Pass):
     level: ClassVar[Level] = Level.CANONICAL
 
     def run(self, model: Model, rewriter: Rewriter) -> None:
+        derived = dict(zip(model.derived, model.init.outputs, strict=True))
         for node in rewriter.worklist(model.nodes()):
             affine = _affine(node)
             if affine is not None:
-                _fold(model, rewriter, affine)
+                _fold(model, rewriter, affine, derived)
 
 
 @dataclass(frozen=True)
 class _Affine:
-    """`node` computes layer * scale + shift per channel; what that is made of, as constants with one element a channel."""
+    """`node` computes layer * scale + shift per channel; the constants that scale and shift are made of."""
 
     node: Node
     layer: Node
@@ -76,7 +77,7 @@ def _affine(node: Node) -> _Affine | None:
 
 def _is_per_channel(constant: Constant, layer: Node) -> bool:
     """One element for all, or one along the layer's channel axis."""
-    channel_from_end = layer.result.rank - 1 if layer.op.name != "Gemm" else 1  # axis 1 of [N, C, ..]; the last of [M, N]
+    channel_from_end = layer.result.rank - 1 if layer.op.name != "Gemm" else 1  # axis 1 of [N, C, ..]; last of [M, N]
     dims = constant.dims
     channels = layer.result.dims[1]
     for place, dim in enumerate(reversed(dims), start=1):
@@ -85,13 +86,18 @@ def _is_per_channel(constant: Constant, layer: Node) -> bool:
     return True
 
 
-def _fold(model: Model, rewriter: Rewriter, affine: _Affine) -> None:
+def _fold(model: Model, rewriter: Rewriter, affine: _Affine, derived: dict[Constant, Value]) -> None:
+    """Write the new layer; `derived` takes derived constants to the values of `init` behind them, and grows."""
     layer, node = affine.layer, affine.node
     build = rewriter.end(model.init).at(node.location)
-    derived = dict(zip(model.derived, model.init.outputs, strict=True))
 
     def inside(constant: Constant) -> Value:
         return derived.get(constant, constant)
+
+    def publish(name: str, value: Value) -> Constant:
+        constant = model.add_derived(name, value)
+        derived[constant] = value
+        return constant
 
     channels = layer.result.dims[1]
     scale, shift = _terms(build, node, [_vector(build, inside(c), channels) for c in affine.constants], affine.kind)
@@ -100,15 +106,18 @@ def _fold(model: Model, rewriter: Rewriter, affine: _Affine) -> None:
     assert isinstance(weights, Constant)
     new_weights: Value = weights
     if scale is not None:
-        label = f"{weights.name or layer.op.name}.folded"
-        new_weights = model.add_derived(label, _scaled_weights(build, layer, inside(weights), scale))
+        new_weights = publish(
+            f"{weights.name or layer.op.name}.folded", _scaled_weights(build, layer, inside(weights), scale)
+        )
     new_bias = _new_bias(build, layer, None if bias is None else inside(bias), scale, shift)
     if new_bias is not None:
-        new_bias = model.add_derived(f"{bias.name if bias is not None and bias.name else layer.op.name}.bias", new_bias)
+        new_bias = publish(f"{bias.name if bias is not None and bias.name else layer.op.name}.folded", new_bias)
     attributes = layer.attributes.as_dict()
     if layer.op.name == "Gemm" and new_bias is not None:
         attributes["beta"] = 1.0
-    made = rewriter.before(node, sources=(layer,)).apply(layer.op, layer.operands[0], new_weights, new_bias, **attributes)
+    made = rewriter.before(node, sources=(layer,)).apply(
+        layer.op, layer.operands[0], new_weights, new_bias, **attributes
+    )
     rewriter.replace(node, made)
     rewriter.erase(layer)
 
@@ -141,9 +150,11 @@ def _scaled_weights(build: Builder, layer: Node, weights: Value, scale: Value) -
     elif name == "Conv":
         out = build.multiply(weights, build.reshape(scale, dims=(dims[0],) + (1,) * (len(dims) - 1)))
     elif name == "Gemm":
-        out = build.multiply(weights, build.reshape(scale, dims=(dims[0], 1)) if layer.keywords["transpose_b"] else scale)
+        out = build.multiply(
+            weights, build.reshape(scale, dims=(dims[0], 1)) if layer.keywords["transpose_b"] else scale
+        )
     else:
-        # ConvTranspose: [C, M / group, kernel..]; output channel group * (M / group) + j is column j of its group's rows.
+        # ConvTranspose: [C, M / group, kernel..]; output channel g * (M / group) + j is column j of group g's rows.
         groups = layer.keywords["group"]
         split = build.reshape(weights, dims=(groups, dims[0] // groups, *dims[1:]))
         factor = build.reshape(scale, dims=(groups, 1, dims[1], *(1,) * (len(dims) - 2)))
@@ -162,8 +173,8 @@ def _new_bias(
         bias = build.multiply(bias, scale)
     if bias is None and shift is not None and layer.op.name != "Gemm" and shift.rank == 0:
         channels = layer.result.dims[1]  # a convolution's bias has one element a channel
-        bias = build.broadcast_in_dim(shift, dims=(channels,), broadcast_dimensions=())
-        return bias
+        spread: Value = build.broadcast_in_dim(shift, dims=(channels,), broadcast_dimensions=())
+        return spread
     if shift is not None:
         bias = shift if bias is None else build.add(bias, shift)
     return bias

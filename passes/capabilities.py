@@ -1,4 +1,4 @@
-"""What a pass may ask of a target: whether it lowers a node.  Targets implement the protocol; passes never import one."""
+"""What a pass may ask of a target: whether it lowers a node.  Targets implement it; passes never import one."""
 
 from __future__ import annotations
 

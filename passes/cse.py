@@ -72,7 +72,7 @@ class _Scope:
 
 
 def _merge_nodes(root: Graph, rewriter: Rewriter, effects: Effects, across_graphs: bool) -> None:
-    """One table of what is computed so far; leaving a graph takes its entries out, so that only dominating ones stay."""
+    """One table of what is computed so far; leaving a graph takes its entries out: only dominating ones stay."""
     stack = [_Scope(root.nodes, {})]
     while stack:
         scope = stack[-1]

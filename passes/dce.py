@@ -20,8 +20,9 @@ class Dce(Pass):
 
     %a = exponential(%x); %b = negate(%x); return %b   ->   %b = negate(%x); return %b
 
-    Nodes with effects stay.  `while-carries`: values that a loop carries only to compute themselves go too.  `constants`
-    and `functions`: named constants without use (with what `init` computes for them), private functions without a call.
+    Nodes with effects stay.  `while-carries`: values that a loop carries only to compute themselves go too.
+    `constants`: so do named constants without use, with what `init` computes for them.  `functions`: and private
+    functions that nothing calls.
     """
 
     name: ClassVar[str] = "dce"

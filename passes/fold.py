@@ -31,12 +31,12 @@ class Fold(Pass):
     """Evaluate what depends on constants only.
 
     %a = transpose(#w) {permutation = [1, 0]}; %y = MatMul(%x, %a)   ->   weight #a (evaluated now); %y = MatMul(%x, #a)
-    %s = exponential(#w); %y = add(%x, %s)                            ->   init { %s = exponential(#w) }; %y = add(%x, #s)
+    %s = exponential(#w); %y = add(%x, %s)                          ->   init { %s = exponential(#w) }; %y = add(%x, #s)
 
-    Evaluated here: moved elements, integers, comparisons, and float operations that are rounded correctly (trait EXACT),
-    as long as one result has at most `max-bytes` and all results together `budget` bytes and elements of work.  The rest
-    moves to the model's `init` graph (unless `hoist` is false), which runs once per model.  Never random operators, never
-    effects; a constant repeated over a large shape stays the broadcast that it is.
+    Evaluated here: moved elements, integers, comparisons, and correctly rounded float operations (trait EXACT), while
+    a result has at most `max-bytes` and the work, in bytes read and written, stays within `budget`.  The rest moves to
+    the model's `init` graph (unless `hoist` is false), which runs once per model.  Never random operators, never effects; a
+    constant repeated over a large shape stays the broadcast that it is.
     """
 
     name: ClassVar[str] = "fold"
@@ -58,7 +58,14 @@ class Fold(Pass):
 def _depends_on_constants_only(node: Node) -> bool:
     """Pure, plain, of static type, and all operands constants."""
     op = node.op
-    if not op.is_pure or node.graphs or op.regions or op.family == "random" or op.name in _UNTOUCHED or op.name == "call":
+    if (
+        not op.is_pure
+        or node.graphs
+        or op.regions
+        or op.family == "random"
+        or op.name in _UNTOUCHED
+        or op.name == "call"
+    ):
         return False
     if op.traits & (Trait.HOST | Trait.LATE):
         return False
@@ -77,7 +84,7 @@ def is_exact(node: Node) -> bool:
         return True
     if Trait.EXACT not in traits or any(t.is_complex for t in types):
         return False
-    # f64 is computed in f64; narrower floats are computed there and rounded once, which is innocuous for these operators.
+    # Narrower floats are computed in f64 and rounded again, which is innocuous for these operators.
     return not any(t.is_string for t in types) or node.op.name == "compare"
 
 
@@ -109,7 +116,9 @@ class _State:
         if all(c.data is not None for c in constants) and is_exact(node):
             if (splat := _splat(node)) is not None:
                 # A large splat is worth a constant only when it was one before.
-                if splat.size <= INLINE_LIMIT or any(c.data is not None and c.data.size > INLINE_LIMIT for c in constants):
+                if splat.size <= INLINE_LIMIT or any(
+                    c.data is not None and c.data.size > INLINE_LIMIT for c in constants
+                ):
                     self.replace(node, [splat])
                 return
             grows = sum(made) > max(taken, _SMALL)
@@ -206,7 +215,9 @@ def _elementwise_splat(node: Node) -> Data | None:
     """The same operator on rank-0 constants, spread over the result's shape."""
     scratch = Model("splat")
     build = Builder(scratch, scratch.init)
-    operands = [None if v is None or v.data is None else build.constant(scalar(v.data.splat, v.dtype)) for v in node.operands]
+    operands = [
+        None if v is None or v.data is None else build.constant(scalar(v.data.splat, v.dtype)) for v in node.operands
+    ]
     try:
         element = build.create(node.op, operands, node.attributes.as_dict())
         (value,) = Evaluator(scratch).fold(element)

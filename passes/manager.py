@@ -1,4 +1,4 @@
-"""What a pass is: its base class, levels, options, and the registry of passes by name.  Running pipelines is in `pipeline`."""
+"""What a pass is: base class, levels, options, and the registry by name.  Running pipelines is in `pipeline`."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class PassError(IrcError):
 
 @dataclasses.dataclass(frozen=True)
 class Pass:
-    """Base of all passes: a frozen dataclass whose fields are its options, `max_bytes` spelled `max-bytes` in pipelines.
+    """Base of all passes: a frozen dataclass; its fields are its options, `max_bytes` spelled `max-bytes` in pipelines.
 
     `level` is the highest level that a model may have when the pass runs, `reaches` the level it has afterwards.  `run`
     changes the model through the rewriter, whose log says whether anything happened.
@@ -77,7 +77,9 @@ class Pass:
         """IrcError unless the pass may run on a model of this level."""
         have = level_of(model)
         if have > self.level:
-            raise IrcError(f"the pass {self.name!r} runs on models up to level {self.level}; this one is already {have}")
+            raise IrcError(
+                f"the pass {self.name!r} runs on models up to level {self.level}; this one is already {have}"
+            )
 
     def __str__(self) -> str:
         """As a pipeline spells it: options that differ from their defaults in braces."""
@@ -186,5 +188,5 @@ def _spell(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     text = ";".join(map(str, value)) if isinstance(value, tuple) else str(value)
-    plain = text and not set(text) & set('{}(),="\' \t\n')
+    plain = text and not set(text) & set("{}(),=\"' \t\n")
     return text if plain else f'"{text}"'

@@ -1,4 +1,4 @@
-"""Pipelines of passes: their text, running them with verification, printing and a report, and reproducers of failures."""
+"""Pipelines of passes: their text, running them with verification, printing and a report, reproducers of failures."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ from ..ir.model import Model
 from ..ir.rewrite import Rewriter
 from .manager import Pass, PassError, get_pass, make_pass, set_level
 
-DEFAULT = (
-    "dce,fixpoint(max=4){canonicalize,fold,cse},batch-norm,fixpoint(max=4){canonicalize,fold,cse},dce"
-)
+DEFAULT = "dce,fixpoint(max=4){canonicalize,fold,cse},batch-norm,fixpoint(max=4){canonicalize,fold,cse},dce"
 """What `irc.compile` and `irc opt` run when nothing else is asked for."""
 
 
@@ -156,6 +154,7 @@ class _Parser:
         return token
 
     def word(self, expected: str, *, quoted: bool = False) -> str:
+        self.peek()  # an open quotation is reported as such
         match = self._match()
         if match is None or not (match.group(2) or (quoted and match.group(1) is not None)):
             self.fail(expected)
@@ -211,7 +210,8 @@ class PipelineReport:
     def __str__(self) -> str:
         rows = [("pass", "ms", "nodes", "changes")]
         rows += [
-            (p.name, f"{p.seconds * 1e3:.1f}", f"{p.nodes_before} -> {p.nodes_after}", str(p.changes)) for p in self.passes
+            (p.name, f"{p.seconds * 1e3:.1f}", f"{p.nodes_before} -> {p.nodes_after}", str(p.changes))
+            for p in self.passes
         ]
         widths = [max(len(r[i]) for r in rows) for i in range(4)]
         return "\n".join("  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows)
@@ -298,9 +298,9 @@ def run_pipeline(
 ) -> PipelineReport:
     """Run the passes on `model` itself and report.
 
-    `verify_each` checks the model after every pass; `print_after` (names of passes) and `print_changed` write its text;
-    passes named in `disable` are left out.  A pass that breaks raises PassError, which names a file with the model as it
-    was at the start (`original`, default: a copy made now) and the passes up to the broken one.
+    `verify_each` checks the model after every pass; `print_after` (names of passes) and `print_changed` write its
+    text; passes named in `disable` are left out.  A pass that breaks raises PassError, which names a file with the
+    model as it was at the start (`original`, default: a copy made now) and the passes up to the broken one.
     """
     for name in {*print_after, *disable}:
         get_pass(name)  # a misspelt name must not pass in silence
@@ -312,7 +312,11 @@ def run_pipeline(
 
 
 def run_passes(
-    model: Model, pipeline: str | Pipeline | Sequence[Pass] = DEFAULT, *, report: PipelineReport | None = None, **options: Any
+    model: Model,
+    pipeline: str | Pipeline | Sequence[Pass] = DEFAULT,
+    *,
+    report: PipelineReport | None = None,
+    **options: Any,
 ) -> Model:
     """A new model, the old one improved; `model` stays as it is.  `options` are those of `run_pipeline`."""
     if isinstance(pipeline, str):

@@ -228,7 +228,7 @@ class Executable:
         if name in self.entry.dims:
             return name
         for symbol in self.entry.dims:
-            if self.entry.metadata.get(f"dim.{symbol}") == name:
+            if self.entry.metadata.get(f"onnx.dim.{symbol}") == name:
                 return symbol
         hint = did_you_mean(name, self.entry.dims) if self.entry.dims else "; all its dims are fixed"
         raise InputError(f"@{self.entry.name} has no dim {name!r}{hint}")

@@ -9,9 +9,8 @@ from ..ir import types
 from ..ir.clone import clone_model
 from ..ir.dims import Size
 from ..ir.model import Model
+from ..passes import parse_pipeline, run_pipeline
 from ..passes.legalize import legalize
-from ..passes.manager import run_pipeline
-from ..passes.pipeline import parse_pipeline
 from ..passes.specialize import specialize
 from .backend import Backend
 from .report import Report
@@ -35,7 +34,7 @@ def lower(model: Model, entry: str, backend: Backend, dims: Mapping[str, int], r
         started = time.perf_counter()
     else:
         legal = clone_model(model)
-    report.decomposed = legalize(legal, backend)
+    report.decomposed = dict(legalize(legal, backend).decomposed)
     run_pipeline(legal, parse_pipeline(AFTER_LEGALIZE))
     report.add_time("legalize", time.perf_counter() - started)
     return legal

@@ -75,7 +75,9 @@ def _schema(domain: str, type_: str, version: int) -> onnx.defs.OpSchema | None:
 def has_body(domain: str, type_: str, version: int) -> bool:
     """Whether onnx defines the operator by a function in that version of the operator set."""
     schema = _schema(domain, type_, version)
-    return schema is not None and not schema.deprecated and (schema.has_function or schema.has_context_dependent_function)
+    return (
+        schema is not None and not schema.deprecated and (schema.has_function or schema.has_context_dependent_function)
+    )
 
 
 def of_schema(ctx: Context, domain: str, operands: Sequence[Value | None]) -> onnx.FunctionProto | None:
@@ -104,7 +106,9 @@ def _resolved(ctx: Context) -> onnx.NodeProto:
     node.CopyFrom(ctx.node)
     del node.attribute[:]
     values = ctx.importer.attributes(ctx.frame, ctx.node)
-    node.attribute.extend(onnx.helper.make_attribute(k, v) for k, v in values.items() if isinstance(v, int | float | str | tuple))
+    node.attribute.extend(
+        onnx.helper.make_attribute(k, v) for k, v in values.items() if isinstance(v, int | float | str | tuple)
+    )
     return node
 
 

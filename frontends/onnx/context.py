@@ -10,7 +10,7 @@ import numpy as np
 from ...ir import dims as sizes
 from ...ir.build import Builder
 from ...ir.data import Array, Data
-from ...ir.dims import Dim, Size
+from ...ir.dims import Assumption, Dim, Size
 from ...ir.dtypes import DType
 from ...ir.errors import InferenceError, IrcError
 from ...ir.facts import NeedsInts, data_of_ints
@@ -31,10 +31,16 @@ class Refused(Exception):
     """A handler cannot import its node; the message is the reason that the report gives."""
 
 
+class Expanded(Exception):
+    """A handler asks for the function body that defines its operator instead."""
+
+
 class Context:
     """Handed to every handler.  `version` is the operator-set version, `wanted[i]` says whether result i has a name."""
 
-    def __init__(self, importer: Importer, build: Builder, frame: Frame, node: onnx.NodeProto, version: int, label: str) -> None:
+    def __init__(
+        self, importer: Importer, build: Builder, frame: Frame, node: onnx.NodeProto, version: int, label: str
+    ) -> None:
         self.importer = importer
         self.build = build
         self.frame = frame
@@ -58,6 +64,10 @@ class Context:
     def refuse(self, why: str) -> NoReturn:
         """The node cannot be imported; `why` goes into the report."""
         raise Refused(why)
+
+    def expand(self) -> NoReturn:
+        """Import the function body that onnx defines the operator by."""
+        raise Expanded
 
     def fail(self, fault: str) -> NoReturn:
         """The node is not valid ONNX."""
@@ -113,6 +123,23 @@ class Context:
             self.unknown.append(value)
             raise NeedsInts(f"{what} is known only at run time")
         return tuple(float(v) for v in data.numpy().reshape(-1))
+
+    def whole(self, value: Value) -> Size | None:
+        """The size that a float scalar was converted from, where its type holds such sizes exactly; else None."""
+        node = value.node
+        if node is None or node.op.name != "convert" or value.dtype.bits < 32:
+            return None
+        source = node.operands[0]
+        known = None if source is None or not source.dtype.is_integer else source.fact.known_ints()
+        if known is None or len(known) != 1:
+            return None
+        self.read.append(value)
+        return known[0]
+
+    def assume_at_most(self, size: Size, bound: Size) -> None:
+        """Record that `size` must not exceed `bound`; checked per shape."""
+        if sizes.less_equal(size, bound) is not True:
+            self.importer.assumptions[Assumption("<=", size, bound, f"{self.node.op_type} {self.label!r}")] = None
 
     def constant(self, value: Value) -> Data | None:
         """The contents of a constant, or of a small value computed from constants; None if it depends on inputs."""
@@ -198,7 +225,9 @@ def _evaluated(value: Value, model: Model) -> Data | None:
             if known is not None:
                 values[node.results[0]] = known.numpy()
                 continue
-            operands = [None if o is None else o.data.numpy() if o.data is not None else values[o] for o in node.operands]
+            operands = [
+                None if o is None else o.data.numpy() if o.data is not None else values[o] for o in node.operands
+            ]
             values.update(zip(node.results, evaluator.evaluate(node, operands, _Frame()), strict=True))
     except (IrcError, KeyError, ValueError, TypeError, ArithmeticError):
         return None

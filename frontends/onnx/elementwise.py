@@ -146,8 +146,10 @@ def clip(ctx, x, low=None, high=None):
 
 
 @onnx_op("Clip", until=10)
-def clip_1(ctx, x, *, min=None, max=None):  # noqa: A002  (ONNX's names)
-    return ctx.build.Clip(x, *(None if v is None else ctx.build.constant(v, x.dtype) for v in _limits(x.dtype, min, max)))
+def clip_1(ctx, x, *, min=None, max=None):
+    return ctx.build.Clip(
+        x, *(None if v is None else ctx.build.constant(v, x.dtype) for v in _limits(x.dtype, min, max))
+    )
 
 
 def _limits(dtype, low, high):

@@ -18,7 +18,7 @@ from ...ir.rewrite import Rewriter
 from ...ir.types import NeedsRank, TensorType, Type
 from . import bodies, late, registry
 from .check import Findings
-from .context import Context, Refused
+from .context import Context, Expanded, Refused
 from .reading import MAX_DEPTH, Source
 from .registry import Entry
 from .scope import POISON, Frame, Poisoned, Scope, check_names, inner_graphs, label, ordered
@@ -153,7 +153,9 @@ class Importer:
             self.define(frame, node, results, build.graph)
             self.read.update(dict.fromkeys(v for v in ctx.read if v.node is not None))
 
-    def results(self, ctx: Context, frame: Frame, domain: str, operands: list[Value | None]) -> Sequence[Value | None] | None:
+    def results(
+        self, ctx: Context, frame: Frame, domain: str, operands: list[Value | None]
+    ) -> Sequence[Value | None] | None:
         """Results of a node by a model-local function, a handler or a schema's function; None after a finding."""
         node, version = ctx.node, ctx.version
         key = (domain, node.op_type, node.overload)
@@ -161,7 +163,11 @@ class Importer:
             return bodies.expand(self, ctx, self.functions[key], operands, key)
         entry = registry.find(domain, node.op_type, version)
         if entry is not None:
-            return self.handled(ctx, entry, domain, operands)
+            mark, assumed = ctx.build.graph.last, len(self.assumptions)
+            try:
+                return self.handled(ctx, entry, domain, operands)
+            except Expanded:
+                self.undo(ctx.build.graph, mark, assumed)
         body = bodies.of_schema(ctx, domain, operands)
         if body is not None:
             return bodies.expand(self, ctx, body, operands, key)
@@ -214,7 +220,9 @@ class Importer:
         while len(self.assumptions) > assumed:
             self.assumptions.popitem()
 
-    def postpone(self, ctx: Context, domain: str, operands: list[Value | None], reason: Exception) -> Sequence[Value] | None:
+    def postpone(
+        self, ctx: Context, domain: str, operands: list[Value | None], reason: Exception
+    ) -> Sequence[Value] | None:
         """Results of the generic operator that is typed at run time; None if not even their element types are known."""
         try:
             results = late.postpone(self, ctx, domain, operands)
@@ -238,12 +246,20 @@ class Importer:
                 or bodies.has_body(domain, current.op_type, version)
             )
             if not known:
-                self.findings.add(domain, current.op_type, version, label(current), missing(domain, current.op_type, version))
+                self.findings.add(
+                    domain, current.op_type, version, label(current), missing(domain, current.op_type, version)
+                )
             for graph in reversed(inner_graphs(current)):
                 stack.extend(reversed(graph.node))
 
     def invalid(
-        self, where: str, node: onnx.NodeProto, domain: str, version: int, operands: list[Value | None], error: InferenceError
+        self,
+        where: str,
+        node: onnx.NodeProto,
+        domain: str,
+        version: int,
+        operands: list[Value | None],
+        error: InferenceError,
     ) -> FormatError:
         """The error for a node that the model should not have."""
         schema = schema_of(domain, node.op_type, version)
@@ -304,7 +320,13 @@ class Importer:
 def _guessed_kind(proto: onnx.AttributeProto) -> int:
     """The kind of an attribute written before AttributeProto had a type field."""
     kinds = onnx.AttributeProto
-    for name, kind in (("f", kinds.FLOAT), ("i", kinds.INT), ("s", kinds.STRING), ("t", kinds.TENSOR), ("g", kinds.GRAPH)):
+    for name, kind in (
+        ("f", kinds.FLOAT),
+        ("i", kinds.INT),
+        ("s", kinds.STRING),
+        ("t", kinds.TENSOR),
+        ("g", kinds.GRAPH),
+    ):
         if proto.HasField(name):
             return int(kind)
     for name, kind in (("floats", kinds.FLOATS), ("strings", kinds.STRINGS), ("tensors", kinds.TENSORS)):
@@ -387,5 +409,3 @@ def _element_types(source: Source) -> dict[str, Type]:
         except FormatError:
             continue
     return out
-
-

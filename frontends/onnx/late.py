@@ -14,10 +14,12 @@ import onnx.defs
 from onnx import numpy_helper
 
 from ...ir import dtypes, operators
+from ...ir.clone import copy_graph
 from ...ir.data import INLINE_LIMIT, Data
 from ...ir.dtypes import DType
-from ...ir.facts import Fact
-from ...ir.model import Function, Graph, Model, Value
+from ...ir.facts import Fact, NeedsInts
+from ...ir.late import captures, register_materializer
+from ...ir.model import Constant, Function, Graph, Model, Value
 from ...ir.types import TensorType, Type, symbols
 from .context import Context
 from .reading import Source
@@ -147,47 +149,88 @@ def materialize(
     domain: str,
     type_: str,
     version: int,
-    attributes: Sequence[tuple[str, Any]],
+    attributes: Any,
     graphs: Sequence[Graph],
-    operands: Sequence[Fact],
+    operands: Sequence[Fact | None],
     model: Model,
 ) -> Model:
     """What the importer builds for a postponed node now that its operands are typed: function `main` of a model of its own.
 
-    `main` takes every operand, constants included (those are used as constants).  Results that the node does not use are
-    left out.  Raises NeedsInts or NeedsRank if the operands are still not known well enough.
+    `main` takes every operand, constants included (those are used as constants), then the captures of the graphs.  Results
+    that the node does not use are zeros.  Raises NeedsInts or NeedsRank if the operands are still not known well enough.
     """
     from .graph import Importer
 
     given = dict(attributes)
     scratch = Model(type_)
     main = scratch.add_function(Function("main"))
-    values = [_operand(scratch, main, i, fact) for i, fact in enumerate(operands)]
+    values = [_operand(scratch, main, i, fact) for i, fact in enumerate(operands) if fact is not None]
+    outer = {v: main.add_input(v.type, v.name or "captured") for v in captures(graphs)}
     main.dims = list(dict.fromkeys(s for v in main.inputs for s in sorted(symbols(v.type))))
     node = onnx.NodeProto(op_type=type_, domain=domain, name=type_)
     node.input.extend("" if p < 0 else f"x{p}" for p in given.pop("$inputs"))
     used = given.pop("$outputs")
     node.output.extend(f"y{i}" if u else "" for i, u in enumerate(used))
-    scope = Scope(values={f"x{i}": v for i, v in enumerate(values)})
+    importer = Importer(Source(onnx.ModelProto(), f"late {type_}"), scratch, main.assumptions)
+    frame = Frame(Scope(values={f"x{i}": v for i, v in enumerate(values)}), {"": 1, domain: version})
+    ctx = Context(importer, importer.builder(main.body), frame, node, version, type_)
+    if type_ == "If" and not domain:
+        branch = _branch(given, graphs, operands)
+        results: Sequence[Value | None] | None = _copied(scratch, main, branch, outer)
+    else:
+        _put_attributes(node, given, operands)
+        results = importer.results(ctx, frame, domain, [frame.scope.values[n] if n else None for n in node.input])  # type: ignore[misc]  # all are values
+    assert results is not None
+    rows = [r if u and r is not None else ctx.zeros(dtypes.f32) for r, u in zip(results, used, strict=False)]
+    main.body.set_outputs(rows)
+    return scratch
+
+
+def _put_attributes(node: onnx.NodeProto, given: dict[str, Any], operands: Sequence[Fact | None]) -> None:
+    """Write the payload's attributes back into a node."""
     for name, value in given.items():
+        if isinstance(value, tuple) and value and value[0] == "$graph":
+            raise NeedsInts(f"{node.op_type} with carried values of changing types cannot be typed at run time")
         if isinstance(value, tuple) and value and value[0] == "$operand":
-            data = operands[value[1]].data
-            assert data is not None
-            node.attribute.append(onnx.helper.make_attribute(name, numpy_helper.from_array(data.numpy())))
-        elif isinstance(value, tuple) and value and value[0] == "$graph":
-            continue
+            fact = operands[value[1]]
+            assert fact is not None and fact.data is not None
+            node.attribute.append(onnx.helper.make_attribute(name, numpy_helper.from_array(fact.data.numpy())))
         elif isinstance(value, tuple) and not value:
             node.attribute.append(onnx.AttributeProto(name=name, type=onnx.AttributeProto.INTS))
         else:
             node.attribute.append(onnx.helper.make_attribute(name, value))
-    importer = Importer(Source(onnx.ModelProto(), f"late {type_}"), scratch, main.assumptions)
-    frame = Frame(scope, {domain: version, "": version if not domain else 1})
-    ctx = Context(importer, importer.builder(main.body), frame, node, version, type_)
-    ctx.graphs = {n: graphs[v[1]] for n, v in given.items() if isinstance(v, tuple) and v and v[0] == "$graph"}
-    results = importer.results(ctx, frame, domain, [scope.values[n] if n else None for n in node.input])  # type: ignore[misc]  # all are values
-    assert results is not None
-    main.body.set_outputs([r for r, u in zip(results, used, strict=False) if u and r is not None])
-    return scratch
+
+
+def _branch(given: dict[str, Any], graphs: Sequence[Graph], operands: Sequence[Fact | None]) -> Graph:
+    """The branch of a postponed If whose condition is known now."""
+    fact = operands[0]
+    if fact is None or fact.data is None:
+        raise NeedsInts("the condition must be known, because the branches differ in type")
+    taken = "then_branch" if bool(fact.data.numpy().reshape(-1)[0]) else "else_branch"
+    return graphs[given[taken][1]]
+
+
+def _copied(scratch: Model, main: Function, graph: Graph, outer: dict[Value, Value]) -> tuple[Value, ...]:
+    """The nodes of a graph of another model at the end of `main`; the values of its outputs."""
+    mapping = dict(outer)
+    for node in graph.walk():
+        for used in [*node.operands, *(o for g in node.all_graphs() for o in g.outputs)]:
+            _bring(scratch, used, mapping)
+    for output in graph.outputs:
+        _bring(scratch, output, mapping)
+    copy_graph(graph, main.body, mapping)
+    return main.body.outputs
+
+
+def _bring(scratch: Model, value: Value | None, mapping: dict[Value, Value]) -> None:
+    """Constants of the other model become constants of this one."""
+    if isinstance(value, Constant) and value not in mapping:
+        if value.data is None:
+            raise NeedsInts("a branch uses a derived constant")
+        named = value.name is not None
+        mapping[value] = (
+            scratch.add_constant(value.name or "", value.data) if named else scratch.inline_constant(value.data)
+        )
 
 
 def _operand(scratch: Model, main: Function, index: int, fact: Fact) -> Value:
@@ -198,3 +241,4 @@ def _operand(scratch: Model, main: Function, index: int, fact: Fact) -> Value:
     return value
 
 
+register_materializer(materialize)

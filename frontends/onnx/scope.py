@@ -107,7 +107,9 @@ def check_names(graph: onnx.GraphProto, source: Source) -> None:
     given: set[str] = set()
     for name in initializers:
         if name in given or seen.get(name, "an input") != "an input":
-            raise source.fail(f"{name!r} is defined twice in one graph: as an initializer and by {seen.get(name, 'another')}")
+            raise source.fail(
+                f"{name!r} is defined twice in one graph: as an initializer and by {seen.get(name, 'another')}"
+            )
         given.add(name)
 
 
@@ -142,5 +144,7 @@ def ordered(nodes: list[onnx.NodeProto], scope: Scope, source: Source) -> list[o
                 heapq.heappush(ready, user)
     if len(out) < len(nodes):
         stuck = next(i for i, count in enumerate(waiting) if count)
-        raise source.fail(f"the graph has a cycle: node {label(nodes[stuck])!r} ({nodes[stuck].op_type}) depends on itself")
+        raise source.fail(
+            f"the graph has a cycle: node {label(nodes[stuck])!r} ({nodes[stuck].op_type}) depends on itself"
+        )
     return out

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import dims as sizes
-from ...ir.dims import Dim
 from ...ir.data import ArrayData
+from ...ir.dims import Dim
 from ...ir.dtypes import f32, i64
 from ...ir.facts import NeedsInts
 from .registry import onnx_op
@@ -19,7 +19,11 @@ def constant(
 ):  # fmt: skip
     from .graph import constant as as_constant
 
-    given = [v for v in (value, sparse_value, value_float, value_floats, value_int, value_ints, value_string, value_strings) if v is not None]
+    given = [
+        v
+        for v in (value, sparse_value, value_float, value_floats, value_int, value_ints, value_string, value_strings)
+        if v is not None
+    ]
     if len(given) != 1:
         ctx.fail(f"needs exactly one value, got {len(given)}")
     data = value or sparse_value
@@ -223,21 +227,29 @@ def _broadcast(ctx, a, b):
 
 @onnx_op("Range")
 def range_(ctx, start, limit, delta):
-    dtype = start.dtype
-    if dtype.is_integer:
-        first, end, step = (ctx.size(v, "a bound of the range") for v in (start, limit, delta))
-        if isinstance(step, Dim):
-            raise NeedsInts("the step of the range depends on the sizes of the inputs")
-        if step == 0:
-            ctx.fail("the step of a range must not be 0")
-        span = end - first if step > 0 else first - end
-        count = sizes.maximum(sizes.ceildiv(span, abs(step)), 0)
+    first, end, step = (_bound(ctx, v) for v in (start, limit, delta))
+    if isinstance(step, Dim):
+        raise NeedsInts("the step of the range depends on the sizes of the inputs")
+    if step == 0:
+        ctx.fail("the step of a range must not be 0")
+    if isinstance(first, float) or isinstance(end, float) or isinstance(step, float):
+        if isinstance(first, Dim) or isinstance(end, Dim):
+            raise NeedsInts("the number of elements depends on the sizes of the inputs and a fraction")
+        count = max(int(np.ceil((np.float64(end) - first) / step)), 0)
     else:
-        first, end, step = (ctx.floats(v, "a bound of the range") for v in (start, limit, delta))
-        if not step[0]:
-            ctx.fail("the step of a range must not be 0")
-        count = max(int(np.ceil((np.float64(end[0]) - first[0]) / step[0])), 0)
+        count = sizes.maximum(sizes.ceildiv(end - first if step > 0 else first - end, abs(step)), 0)
     return ctx.build.Range(ctx.scalar(start), ctx.scalar(delta), count=count)
+
+
+def _bound(ctx, value):
+    """A bound of a range: a size, or a float that is no whole number."""
+    if value.dtype.is_integer:
+        return ctx.size(value, "a bound of the range")
+    whole = ctx.whole(value)
+    if whole is not None:
+        return whole
+    number = ctx.floats(value, "a bound of the range")[0]
+    return int(number) if number.is_integer() else number
 
 
 @onnx_op("DepthToSpace")
@@ -328,10 +340,18 @@ def _slice(ctx, x, starts, ends, axes, steps):
     return form(x, starts=tuple(first), limits=tuple(limit), strides=tuple(stride))
 
 
+_NO_BOUND = 1_000_000
+"""An end from here on says "to the end"; one below the greatest i32 is recorded as an assumption on the size."""
+
+
 def _bounds(ctx, dim, start, end, step):
     """Start and limit counted from the front and clamped as ONNX has it; symbolic sizes stay symbolic."""
     if step > 0:
         first = _clamped(_from_front(start, dim), 0, dim)
+        if isinstance(dim, Dim) and isinstance(end, int) and end >= _NO_BOUND:
+            if end < 2**31 - 1:
+                ctx.assume_at_most(dim, end)
+            return first, dim
         return first, sizes.maximum(_clamped(_from_front(end, dim), 0, dim), first)
     last = dim - 1
     first = _clamped(_from_front(start, dim), 0, last)

@@ -99,7 +99,9 @@ def type_of(type_: onnx.TypeProto, owner: str, symbols: Symbols | None, source: 
                 wrappers.append(OptionalType)
                 type_ = type_.optional_type.elem_type
             case other:
-                raise source.fail(f"{owner!r} has the type {other or 'nothing'}; expected a tensor, sequence or optional")
+                raise source.fail(
+                    f"{owner!r} has the type {other or 'nothing'}; expected a tensor, sequence or optional"
+                )
         if len(wrappers) > 8:
             raise source.fail(f"{owner!r} has a type nested more than 8 deep")
     tensor = type_.tensor_type
@@ -108,7 +110,7 @@ def type_of(type_: onnx.TypeProto, owner: str, symbols: Symbols | None, source: 
     except IrcError as error:
         raise source.fail(f"{owner!r} has an unusable type: {error}") from None
     dims: tuple[Size, ...] | None = None
-    if tensor.HasField("shape") and symbols is not None and not (SequenceType in wrappers):
+    if tensor.HasField("shape") and symbols is not None and SequenceType not in wrappers:
         dims = tuple(symbols.size(d, owner, i) for i, d in enumerate(tensor.shape.dim))
     out: Type = TensorType(dtype, dims)
     for wrapper in reversed(wrappers):

@@ -41,8 +41,10 @@ def data_of(tensor: onnx.TensorProto, source: Source) -> Data:
 
 def stored_bytes(dtype: DType, shape: tuple[int, ...]) -> int:
     """Bytes that ONNX stores for a tensor; types below eight bits are packed."""
-    return (math.prod(shape) * dtype.bits + 7) // 8 if dtype.bits and dtype.bits < 8 and not dtype.is_bool else (
-        math.prod(shape) * dtype.itemsize
+    return (
+        (math.prod(shape) * dtype.bits + 7) // 8
+        if dtype.bits and dtype.bits < 8 and not dtype.is_bool
+        else (math.prod(shape) * dtype.itemsize)
     )
 
 
@@ -133,7 +135,9 @@ def _external(tensor: onnx.TensorProto, dtype: DType, shape: tuple[int, ...], so
     if dtype.is_string:
         raise source.fail(f"{what} holds strings as external data; ONNX keeps them in string_data")
     if "length" in entries and _number(entries["length"], "length", source, what) != need:
-        raise source.fail(f"{what} of type {dtype}{list(shape)} needs {need} bytes, its external length is {entries['length']}")
+        raise source.fail(
+            f"{what} of type {dtype}{list(shape)} needs {need} bytes, its external length is {entries['length']}"
+        )
     have = path.stat().st_size
     if offset + need > have:
         raise source.fail(f"{what} needs {need} bytes at offset {offset} of {path.name}, which has {have} bytes")
@@ -152,7 +156,14 @@ def _inside_directory(location: str, source: Source, what: str) -> Path:
         raise source.fail(f"{what} has external data; import the model from its file so that its directory is known")
     pure = PurePosixPath(location)
     windows = PureWindowsPath(location)
-    if not location or pure.is_absolute() or windows.is_absolute() or windows.drive or ".." in windows.parts or "\0" in location:
+    if (
+        not location
+        or pure.is_absolute()
+        or windows.is_absolute()
+        or windows.drive
+        or ".." in windows.parts
+        or "\0" in location
+    ):
         raise source.fail(
             f"{what}: external data location {location!r} must be a relative path without '..' inside the model's directory"
         )

@@ -6,7 +6,7 @@ from ..attributes import Symbol
 from ..data import INLINE_LIMIT
 from ..errors import IrcError, did_you_mean
 from ..facts import Fact
-from ..operators import BOOL, EFFECTS, INTEGER, LATE, PURE, AnyValue, AnyValues, Operand, Region, Regions, operator
+from ..operators import BOOL, EFFECTS, INTEGER, LATE, ORDERED, PURE, AnyValue, AnyValues, Operand, Region, Regions, operator
 from ..types import TensorType, substitute
 
 
@@ -50,7 +50,9 @@ def _join(ctx, a, b, what, first, name):
     if not same and a.is_ranked and b.is_ranked and a.dtype is b.dtype and a.rank == b.rank:
         same = all(sizes.equal(x, y) for x, y in zip(a.dims, b.dims, strict=True))
     if not same:
-        ctx.fail(f"{what} has type {a.type} in {first} and {b.type} in {name}; they must be equal, or the node typed late")
+        ctx.fail(
+            f"{what} has type {a.type} in {first} and {b.type} in {name}; they must be equal, or the node typed late"
+        )
     return Fact(a.type, a.ints if a.ints == b.ints else None)
 
 
@@ -166,7 +168,9 @@ class While:
             for i, (value, init) in enumerate(zip(have, inits, strict=True)):
                 name = body.inputs[i].name if len(body.inputs) > i else None
                 state = f"state {i}" + (f" ({name})" if name else "")
-                agree(ctx, init.type, value.type, f"{state}: {what} {value.type}, its initial value has type {init.type}")
+                agree(
+                    ctx, init.type, value.type, f"{state}: {what} {value.type}, its initial value has type {init.type}"
+                )
         kept = (new is old for new, old in zip(body.outputs, body.inputs, strict=True))
         return unwrapped(Fact(x.type, x.ints if same else None) for x, same in zip(inits, kept, strict=True))
 
@@ -226,13 +230,13 @@ class BindDim:
 
 @operator("freeze", family="control", traits=EFFECTS | LATE)
 class Freeze:
-    """x itself, an integer tensor of at most 64 elements whose values the host reads, so that late nodes can be typed."""
+    """x itself, a tensor of at most 64 numbers or bools that the host reads, so that late nodes can be typed."""
 
-    x: Operand[INTEGER]
+    x: Operand[ORDERED]
 
     def infer(ctx, x):
         if x.is_ranked:
-            ctx.at_most(x.size, INLINE_LIMIT, "the number of integers that the host reads")
+            ctx.at_most(x.size, INLINE_LIMIT, "the number of elements that the host reads")
         return x
 
     def reference(ctx, x):
@@ -275,7 +279,8 @@ class Onnx:
     def reference(ctx, xs, *, domain, type, version, attributes, results, graphs):
         facts = [late.fact_of_value(value, x) for value, x in zip(ctx.node.operands, xs, strict=True)]
         model = late.materialize(domain, type, version, attributes, graphs, facts, ctx.model)
-        return ctx.run_model(model, [x for x in xs if x is not None])
+        outer = [ctx.value(v) for v in late.captures(graphs)]
+        return ctx.evaluate(model, *(x for x in xs if x is not None), *outer)
 
 
 @operator("custom_call", family="control", traits=EFFECTS)

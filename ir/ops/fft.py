@@ -7,6 +7,7 @@ import numpy as np
 from .. import dtypes
 from ..facts import make
 from ..operators import INEXACT, PURE, Operand, operator
+from .widening import wide_array
 
 
 _REAL = {dtypes.f32: dtypes.c64, dtypes.f64: dtypes.c128}
@@ -28,6 +29,22 @@ def _fft_type(ctx, x, *, fft_type, fft_length):
     return make(dtype, *x.dims[:-count], *fft_length[:-1], last)
 
 
+def _fft_reference(ctx, x, *, fft_type, fft_length):
+    axes = tuple(range(x.ndim - len(fft_length), x.ndim))
+    if 0 in fft_length:
+        return np.zeros(ctx.result_types[0].dims)
+    wide = wide_array(x)
+    match fft_type:
+        case "fft":
+            return np.fft.fftn(wide, axes=axes)
+        case "ifft":
+            return np.fft.ifftn(wide, axes=axes)
+        case "rfft":
+            return np.fft.rfftn(wide, axes=axes)
+        case _:
+            return np.fft.irfftn(wide, fft_length, axes=axes)
+
+
 @operator("fft", family="fft", traits=PURE)
 class Fft:
     """Discrete Fourier transform over the last len(fft_length) axes (1 to 3).
@@ -40,3 +57,4 @@ class Fft:
     fft_type: Literal["fft", "ifft", "rfft", "irfft"]
     fft_length: tuple[int, ...]
     infer = _fft_type
+    reference = _fft_reference

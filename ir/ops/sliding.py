@@ -19,10 +19,9 @@ def dilate(x: np.ndarray, axis: int, factor: int, fill) -> np.ndarray:
 
 def pad(x: np.ndarray, padding: Sequence[tuple[int, int]], fill) -> np.ndarray:
     """x with (low, high) fills at the ends of each axis; negative ones remove elements."""
-    crop = tuple(slice(max(-low, 0), max(n - max(-high, 0), 0)) for n, (low, high) in zip(x.shape, padding, strict=True))
     grow = [(max(low, 0), max(high, 0)) for low, high in padding]
-    x = x[crop]
-    return np.pad(x, grow, constant_values=fill) if any(map(any, grow)) else x
+    x = np.pad(x, grow, constant_values=fill) if any(map(any, grow)) else x
+    return x[tuple(slice(max(-low, 0), max(n - max(-high, 0), 0)) for n, (low, high) in zip(x.shape, padding, strict=True))]
 
 
 def steps(offset: int, count: int, stride: int) -> slice:

@@ -66,7 +66,9 @@ class Sort:
 
     def infer(ctx, xs, *, axis, kind, comparator):
         ctx.need(len(xs) > 0, "sort needs at least one operand")
-        ctx.need(kind in ("ascending", "descending", "custom"), f"kind must be ascending, descending or custom, got {kind!r}")
+        ctx.need(
+            kind in ("ascending", "descending", "custom"), f"kind must be ascending, descending or custom, got {kind!r}"
+        )
         ctx.need((kind == "custom") == (comparator is not None), "kind custom, and no other, takes a comparator")
         ctx.axis(axis, xs[0].rank)
         dims = xs[0].dims

@@ -3,9 +3,10 @@
 `parse_model(print_model(m))` equals `m`, and printing what was parsed from canonical text gives that text again.
 """
 
+from .lexer import label
 from .literals import attribute_text, constant_text
 from .parser import parse_model
-from .printer import print_function, print_model, print_node
+from .printer import is_in_text, print_function, print_model, print_node
 from .version import SYNTAX, UPGRADES, VOCABULARY
 
 __all__ = [
@@ -14,6 +15,8 @@ __all__ = [
     "VOCABULARY",
     "attribute_text",
     "constant_text",
+    "is_in_text",
+    "label",
     "parse_model",
     "print_function",
     "print_model",

@@ -14,7 +14,9 @@ from typing import Final
 
 from ..errors import FormatError
 
-_STRING = r'"(?:[^"\\\n]|\\[^\n])*+"?'  # an unterminated one is a token too, or finding that out would take quadratic time
+_STRING = (
+    r'"(?:[^"\\\n]|\\[^\n])*+"?'  # an unterminated one is a token too, or finding that out would take quadratic time
+)
 _TOKEN: Final = re.compile(
     r"(?:^[ \t]*//[^\n]*+|\s)*+("
     rf"[%#@](?:{_STRING}|[A-Za-z0-9_/][A-Za-z0-9_./]*)"
@@ -143,7 +145,9 @@ class Cursor:
             raise self.expected(what)
         text = unquote(token)
         if text is None:
-            raise self.error("this string is not terminated, or holds an escape other than \\\" \\\\ \\n \\r \\t \\u{hex}")
+            raise self.error(
+                'this string is not terminated, or holds an escape other than \\" \\\\ \\n \\r \\t \\u{hex}'
+            )
         self.at += 1
         return text
 
@@ -156,7 +160,7 @@ class Cursor:
         if token[1] == '"':
             name = unquote(token[1:])
         if name is None:
-            raise self.error("this name is not terminated, or holds an escape other than \\\" \\\\ \\n \\r \\t \\u{hex}")
+            raise self.error('this name is not terminated, or holds an escape other than \\" \\\\ \\n \\r \\t \\u{hex}')
         self.at += 1
         return name
 

@@ -1,4 +1,4 @@
-"""Prints models, functions and single nodes.  Prints unsound models too, so that what is wrong with them can be seen."""
+"""Prints models, functions and single nodes; unsound ones too, so that what is wrong with them can be seen."""
 
 from __future__ import annotations
 
@@ -177,10 +177,15 @@ class _Printer:
             while operands and operands[-1] is None:
                 operands = operands[:-1]
         like = next(
-            (v.type.dtype for v in operands if v is not None and not isinstance(v, Constant) and isinstance(v.type, TensorType)),
+            (
+                v.type.dtype
+                for v in operands
+                if v is not None and not isinstance(v, Constant) and isinstance(v.type, TensorType)
+            ),
             None,
         )
-        text = f"{indent}{names}{' = ' if names else ''}{node.op.name}({', '.join([self.value(v, like) for v in operands])})"
+        listed = ", ".join([self.value(v, like) for v in operands])
+        text = f"{indent}{names}{' = ' if names else ''}{node.op.name}({listed})"
         if node.op.regions and (captures := self._captured(node)):
             text += f" captures({self.values(captures)})"
         if node.op.fields:
@@ -236,7 +241,10 @@ class _Printer:
         inputs = ", ".join([self.typed(v, m) for v, m in zip(function.inputs, marks, strict=False)])
         names: Sequence[str | None] = [*function.output_names, *[None] * len(function.outputs)]
         outputs = ", ".join(
-            [str(v.type) if n is None else f"%{label(n)}: {v.type}" for v, n in zip(function.outputs, names, strict=False)]
+            [
+                str(v.type) if n is None else f"%{label(n)}: {v.type}"
+                for v, n in zip(function.outputs, names, strict=False)
+            ]
         )
         words = f"{'' if function.public else 'private '}{'host ' if function.kind == 'host' else ''}func"
         dims = f"<{', '.join(function.dims)}>" if function.dims else ""

@@ -105,21 +105,21 @@ class Reader(Cursor):
         start = self.at
         return ArrayData(self.array([self.element(dtype)], [start], dtype).reshape(()), dtype)
 
-    def contents(self, type_: TensorType, at: int) -> Data:
-        """Elements of a constant: nested lists by shape, `splat x`, or a bare element.  The type stands at token `at`."""
-        dims = self.static(type_, at)
+    def contents(self, type_: Type, at: int) -> Data:
+        """Elements of a constant: nested lists by shape, `splat x`, or a bare element.  Its type is token `at`."""
+        dtype, dims = self.static(type_, at)
         if self.accept("splat"):
             start = self.at
-            value = self.array([self.element(type_.dtype)], [start], type_.dtype)
-            return SplatData(value.reshape(()), type_.dtype, dims)
+            value = self.array([self.element(dtype)], [start], dtype)
+            return SplatData(value.reshape(()), dtype, dims)
         if not math.prod(dims):
             self.expect("[", "]: the constant is empty")
             self.expect("]", ": the constant is empty")
-            return ArrayData(np.zeros(dims, type_.dtype.numpy), type_.dtype)
+            return ArrayData(np.zeros(dims, dtype.numpy), dtype)
         values: list[Any] = []
         places: list[int] = []
-        self._nested(type_.dtype, dims, 0, values, places)
-        return ArrayData(self.array(values, places, type_.dtype).reshape(dims), type_.dtype)
+        self._nested(dtype, dims, 0, values, places)
+        return ArrayData(self.array(values, places, dtype).reshape(dims), dtype)
 
     def _nested(self, dtype: DType, dims: tuple[int, ...], axis: int, values: list[Any], places: list[int]) -> None:
         if axis == len(dims):
@@ -133,8 +133,8 @@ class Reader(Cursor):
             self._nested(dtype, dims, axis + 1, values, places)
         self.expect("]", f"after {dims[axis]} elements (axis {axis})")
 
-    def static(self, type_: Type, at: int) -> tuple[int, ...]:
-        """The dims of a constant's type: numbers, of which a computer can hold the product."""
+    def static(self, type_: Type, at: int) -> tuple[DType, tuple[int, ...]]:
+        """Element type and dims of a constant: numbers, of which a computer can hold the product."""
         if not isinstance(type_, TensorType) or not type_.is_static:
             raise self.error(f"a constant needs a type with numbers for dims, not {type_}", at)
         dims = tuple(int(d) for d in type_.shape)
@@ -142,15 +142,12 @@ class Reader(Cursor):
             raise self.error(f"a constant of rank {len(dims)}; at most {MAX_RANK} is possible", at)
         if math.prod(max(d, 1) for d in dims) * type_.dtype.itemsize > MAX_BYTES:
             raise self.error(f"a constant of type {type_} is too large for any memory", at)
-        return dims
+        return type_.dtype, dims
 
     def constant(self) -> Data:
         """A constant with its type: `i64[2] [1, 2]`."""
         start = self.at
-        type_ = self.type()
-        if not isinstance(type_, TensorType):
-            raise self.error(f"a constant is a tensor, not {type_}", start)
-        return self.contents(type_, start)
+        return self.contents(self.type(), start)
 
     # Sizes and types.
 

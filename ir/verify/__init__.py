@@ -46,8 +46,8 @@ def documentation() -> str:
         "# Rules of the verifier",
         "",
         "`irc.ir.verify.verify(model)` checks these; a finding names the rule's id. The table is made from the rules'",
-        "docstrings by `irc.ir.verify.documentation()`, and a test keeps the two equal. Rules of phase 0 come first: when",
-        "one is broken, nothing else is checked. Rules of phase 2 skip nodes that break one of phase 1.",
+        "docstrings by `irc.ir.verify.documentation()`, and a test keeps the two equal. Rules of phase 0 come first:",
+        "when one is broken, nothing else is checked. Rules of phase 2 skip nodes that break one of phase 1.",
     ]
     for module in RULE_MODULES:
         rows = sorted(r.id for r in RULES.values() if r.check.__module__ == module.__name__)

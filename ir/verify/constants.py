@@ -18,7 +18,7 @@ def constant_table(ctx: Context, model: Model) -> Iterator[str]:
             yield f"the constant under the name {name!r} is called {constant.name!r}"
     for constant in model._inline.values():
         if constant.name is not None or constant.data is None or not constant.data.is_inline:
-            yield f"{describe(constant)} of type {constant.type} is kept as an inline constant but is not one"
+            yield f"{describe(constant)} of type {constant.type} is kept as an inline constant but is none"
     for constant in (*model.constants.values(), *model._inline.values()):
         if constant.data is not None and constant.data.type != constant.type:
             yield f"{describe(constant)} has type {constant.type}, its contents are {constant.data.type}"
@@ -26,8 +26,8 @@ def constant_table(ctx: Context, model: Model) -> Iterator[str]:
 
 @rule("V026", "model")
 def derived_constants(ctx: Context, model: Model) -> Iterator[str]:
-    """The outputs of `init` define the derived constants one by one, with equal types; exactly those have no contents of
-    their own."""
+    """The outputs of `init` define the derived constants one by one, with equal types; exactly those have no
+    contents of their own."""
     outputs = model.init._outputs
     if len(outputs) != len(model.derived):
         yield f"init has {len(outputs)} outputs for {len(model.derived)} derived constants"

@@ -80,7 +80,9 @@ def _undeclared(ctx: Context, graph: Graph, node: Node | None, names: Iterable[s
             continue
         binder = ctx.binders[function].get(name)
         if binder is None:
-            where = f"@{function.name} declares no such dim and no bind_dim binds it" if function else "init has no dims"
+            where = (
+                f"@{function.name} declares no such dim and no bind_dim binds it" if function else "init has no dims"
+            )
             yield f"{what} mentions the dim {name}; {where}"
         elif node is None or not _precedes(binder, node):
             yield f"{what} mentions the dim {name}, which its bind_dim binds only later or in another branch"
@@ -97,6 +99,6 @@ def _symbols(value: Any) -> set[str]:
         return set(sizes.symbols(value))
     if isinstance(value, TensorType | SequenceType | OptionalType):
         return types.symbols(value)
-    if isinstance(value, tuple | list) or hasattr(value, "__iter__") and not isinstance(value, str | bytes):
+    if isinstance(value, tuple | list) or (hasattr(value, "__iter__") and not isinstance(value, str | bytes)):
         return {s for v in value for s in _symbols(v)}
     return set()

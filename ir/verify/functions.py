@@ -71,19 +71,19 @@ def host_work(ctx: Context, node: Node) -> Iterator[str]:
 
 @rule("V018", "node")
 def host_functions(ctx: Context, node: Node) -> Iterator[str]:
-    """A host function holds only calls, control flow, reads of integers (bind_dim, freeze), traps and host operators; it
-    does no arithmetic on tensors."""
+    """A host function holds only calls, control flow, reads of integers (bind_dim, freeze), traps and host operators;
+    it does no arithmetic on tensors."""
     function = ctx.graphs[ctx.nodes[node]]
     if function is None or function.kind != "host":
         return
     if node.op.family != "control" and Trait.HOST not in node.op.traits:
-        yield f"{node.op.name} cannot run in the host function @{function.name}; put it into a device function and call that"
+        yield f"{node.op.name} cannot run in the host function @{function.name}; call a device function for it"
 
 
 @rule("V019", "graph")
 def late_code(ctx: Context, graph: Graph) -> Iterator[str]:
-    """Nodes and values that are typed only at run time do not occur in `init`, nor from the level `legal` on in a device
-    function."""
+    """Nodes and values that are typed only at run time do not occur in `init`, nor from the level `legal` on in a
+    device function."""
     function = ctx.graphs[graph]
     if function is not None and (function.kind == "host" or ctx.level not in STAGED_LEVELS):
         return

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from .. import dims as sizes
 from ..attributes import bits
+from ..data import INLINE_LIMIT
 from ..dims import Dim, Size
 from ..errors import InferenceError
 from ..facts import Fact
 from ..infer import check_operands
-from ..data import INLINE_LIMIT
 from ..model import Constant, Function, Graph, Model, Node, Value
 from ..types import OptionalType, SequenceType, TensorType, Type
 from .table import Context, describe, rule
@@ -51,9 +51,11 @@ def same_type(a: Type, b: Type, function: Function | None) -> bool:
             return False
         if a.dims is None or b.dims is None:
             return True
-        return len(a.dims) == len(b.dims) and all(_same_size(x, y, function) for x, y in zip(a.dims, b.dims, strict=True))
+        return len(a.dims) == len(b.dims) and all(
+            _same_size(x, y, function) for x, y in zip(a.dims, b.dims, strict=True)
+        )
     if isinstance(a, SequenceType | OptionalType) and type(a) is type(b):
-        return same_type(a.element, b.element, function)  # type: ignore[union-attr]  # b has a's class
+        return same_type(a.element, b.element, function)
     return False
 
 
@@ -62,7 +64,10 @@ def _same_size(a: Size, b: Size, function: Function | None) -> bool:
     if verdict is not None or function is None:
         return verdict is True
     given = [x for x in function.assumptions if x.relation == "=="]
-    return any({a, b} == {x.lhs, x.rhs} or sizes.equal(a - b, x.lhs - x.rhs) or sizes.equal(b - a, x.lhs - x.rhs) for x in given)
+    return any(
+        {a, b} == {x.lhs, x.rhs} or sizes.equal(a - b, x.lhs - x.rhs) or sizes.equal(b - a, x.lhs - x.rhs)
+        for x in given
+    )
 
 
 def _contradicts(value: Value, fact: Fact) -> bool:
@@ -80,7 +85,8 @@ def _listed(ints: tuple[Size | None, ...] | None) -> str:
 
 @rule("V009", "node", phase=0)
 def attributes(ctx: Context, node: Node) -> Iterator[str]:
-    """Attributes are an instance of the operator's own class and hold values of the declared kinds, in canonical form."""
+    """Attributes are an instance of the operator's own class and hold values of the declared kinds, in
+    canonical form."""
     if type(node.attributes) is not node.op.attributes:
         yield f"its attributes are of the class {type(node.attributes).__name__}, not of {node.op.name}"
         return
@@ -134,7 +140,11 @@ def well_formed_types(ctx: Context, model: Model) -> Iterator[str]:
 
 
 def _place_of(ctx: Context, value: Value) -> str:
-    return "" if isinstance(value, Constant) or not isinstance(value.owner, Node | Graph) else f" in {ctx.place(value.owner)}"
+    return (
+        ""
+        if isinstance(value, Constant) or not isinstance(value.owner, Node | Graph)
+        else f" in {ctx.place(value.owner)}"
+    )
 
 
 def _type_fault(type_: object) -> str | None:

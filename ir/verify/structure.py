@@ -1,4 +1,4 @@
-"""Rules on the data structure itself: node lists, owners, uses, dominance.  Types and operators are other files' matter."""
+"""Rules on the data structure itself: node lists, owners, uses, dominance.  No types, no operators."""
 
 from __future__ import annotations
 
@@ -48,9 +48,6 @@ def owners(ctx: Context, model: Model) -> Iterator[str]:
         seen.add(function.body)
     for node in ctx.nodes:
         for graph in node.all_graphs():
-            if not isinstance(graph, Graph):
-                yield f"a sub-graph of {node.label} is {type(graph).__name__}, no graph"
-                continue
             if graph.parent is not node:
                 yield f"a sub-graph of {node.label} does not belong to it"
             if graph in seen:
@@ -100,11 +97,11 @@ def uses(ctx: Context, model: Model) -> Iterator[str]:
                 if user not in ctx.nodes:
                     yield f"{describe(value)} has a use in {user.label}, which is in no graph of the model"
                 elif i >= len(user._operands) or user._operands[i] is not value:
-                    yield f"{describe(value)} has a use as operand {i} of {user.label}, which uses something else there"
+                    yield f"{describe(value)} has a use as operand {i} of {user.label}, which uses another value there"
             elif user not in ctx.graphs:
                 yield f"{describe(value)} is the output of a graph that is not in the model"
             elif i >= len(user._outputs) or user._outputs[i] is not value:
-                yield f"{describe(value)} has a use as output {i} of {ctx.place(user)}, which returns something else there"
+                yield f"{describe(value)} has a use as output {i} of {ctx.place(user)}, which returns another value"
 
 
 @rule("V005", "model")
@@ -125,7 +122,9 @@ def ownership_of_operands(ctx: Context, model: Model) -> Iterator[str]:
 def _elsewhere(value: Value) -> str:
     if isinstance(value, Constant):
         return "is not among the constants of this model"
-    return "is defined by a node that is in no graph" if value.graph is None else "is defined in another model"
+    if value.graph is None:
+        return "is defined by a node that is in no graph"
+    return "is no longer what its owner defines, or is defined in another model"
 
 
 @rule("V006", "graph")

@@ -1,4 +1,4 @@
-"""What a rule of the verifier is, the table of all rules, and what rules may ask.  The rules themselves live beside this file."""
+"""What a rule of the verifier is, the table of all rules, what a rule may ask.  The rules live in the files beside."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Check: TypeAlias = Callable[["Context", Any], Iterator[str]]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: `check(ctx, thing)` yields a message for every breach.  `phase` 0 runs first; a breach there ends it."""
+    """One rule: `check(ctx, thing)` yields a message for every breach.  A breach in phase 0 ends the run."""
 
     id: str
     scope: Scope
@@ -47,7 +47,7 @@ def rule(identity: str, scope: Scope, *, phase: int = 1) -> Callable[[Check], Ch
 
 
 class Context:
-    """One verification: the model's graphs and nodes, found without trusting its lists, and inference of single nodes."""
+    """One verification: the model's graphs and nodes, found without trusting its lists; inference of nodes."""
 
     def __init__(self, model: Model, level: str | None) -> None:
         self.model = model
@@ -74,14 +74,14 @@ class Context:
             if graph in self.graphs:
                 continue
             self.graphs[graph] = function
-            inner = []
+            inner: list[Graph] = []
             for node in listed_nodes(graph):
                 if node in self.nodes:
                     continue
                 self.nodes[node] = graph
                 if node.op.name == "bind_dim" and isinstance(name := getattr(node.attributes, "dim", None), str):
                     bound.setdefault(name, node)
-                inner.extend(g for g in node.all_graphs() if isinstance(g, Graph))
+                inner.extend(node.all_graphs())
             stack.extend(reversed(inner))
 
     def values(self) -> Iterator[Value]:
@@ -97,13 +97,17 @@ class Context:
         """Whether the value is a constant of this model or defined by one of its graphs."""
         if isinstance(value, Constant):
             return value in self.inline or (value.name is not None and self.model.constants.get(value.name) is value)
-        return value.graph in self.graphs
+        owner = value.owner
+        if value.graph not in self.graphs or not isinstance(owner, Node | Graph):
+            return False
+        defined = owner.results if isinstance(owner, Node) else owner.inputs
+        return value.index < len(defined) and defined[value.index] is value
 
     def infer(self, node: Node) -> tuple[tuple[Fact, ...], inference.InferContext] | InferenceError:
         """What the operator's definition gives for the node's operands, or why it gives nothing."""
         if self._inferred is None or self._inferred[0] is not node:
             self._inferred = (node, self._infer(node))
-        return self._inferred[1]  # type: ignore[no-any-return]  # set in the line above
+        return self._inferred[1]
 
     def _infer(self, node: Node) -> tuple[tuple[Fact, ...], inference.InferContext] | InferenceError:
         ctx = inference.InferContext(self.model, self.graphs[self.nodes[node]], node.label)
@@ -115,7 +119,9 @@ class Context:
         except IrcError as error:
             return InferenceError(str(error))
         except Exception as error:  # a rule that fails in another way is a defect, but the other findings matter too
-            return InferenceError(f"the infer rule of {node.op.name} failed ({type(error).__name__}: {error}); a defect of irc")
+            return InferenceError(
+                f"the infer rule of {node.op.name} failed ({type(error).__name__}: {error}); a defect of irc"
+            )
         return ((facts,) if isinstance(facts, Fact) else facts), ctx
 
     def place(self, thing: Model | Function | Graph | Node) -> str:

@@ -1,4 +1,4 @@
-"""Canonicalization: the pass and its driver.  The rewrites stand in one file an operator family, the table in `table`."""
+"""Canonicalization: the pass and its driver.  Rewrites stand in one file an operator family, the table in `table`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Canonicalize(Pass):
     """Bring nodes to one spelling by local, exact rewrites, until none applies.
 
     %a = transpose(%x) {permutation = [1, 0]}; %b = transpose(%a) {permutation = [1, 0]}   ->   %x
-    %s = broadcast_in_dim(2.0) {dims = [B, 64]}; %y = multiply(%x, %s)                     ->   %y = multiply(%x, 2.0)
-    %n = dimensions() {dims = [B, 64]}; %b = take(%n, 0)                                    ->   %b = dimensions() {dims = [B]}
+    %s = broadcast_in_dim(2.0) {dims = [B, 64]}; %y = multiply(%x, %s)   ->   %y = multiply(%x, 2.0)
+    %n = dimensions() {dims = [B, 64]}; %b = take(%n, 0)                 ->   %b = dimensions() {dims = [B], ..}
     """
 
     name = "canonicalize"
@@ -29,7 +29,7 @@ class Canonicalize(Pass):
     reaches = Level.CANONICAL
 
     def run(self, model: Model, rewriter: Rewriter) -> None:
-        """Every rewrite either replaces the node or changes it in place; whatever a change touches is looked at again."""
+        """A rewrite replaces the node or changes it in place; whatever a change touches is looked at again."""
         for node in rewriter.worklist(model.nodes()):
             for label, rewrite in rewrites_of(node.op):
                 rewriter.label = label

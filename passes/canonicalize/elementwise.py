@@ -1,4 +1,4 @@
-"""Canonical rewrites of elementwise operators.  In floating point only those that give the same bits for every input."""
+"""Canonical rewrites of elementwise operators.  In floating point only those that keep the bits of every result."""
 
 from __future__ import annotations
 

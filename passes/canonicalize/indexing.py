@@ -19,11 +19,13 @@ def known_starts(rewriter: Rewriter, node: Node) -> Value | None:
     known: list[Size] = []
     for start, size, dim in zip(starts, node.keywords["sizes"], x.dims, strict=True):
         ints = start.fact.known_ints()
-        if ints is None or sizes.less_equal(0, ints[0]) is not True or sizes.less_equal(ints[0] + size, dim) is not True:
+        if (
+            ints is None
+            or sizes.less_equal(0, ints[0]) is not True
+            or sizes.less_equal(ints[0] + size, dim) is not True
+        ):
             return None
         known.append(ints[0])
         limits.append(ints[0] + size)
-    value: Value = rewriter.before(node).slice(
-        x, starts=tuple(known), limits=tuple(limits), strides=(1,) * len(known)
-    )
+    value: Value = rewriter.before(node).slice(x, starts=tuple(known), limits=tuple(limits), strides=(1,) * len(known))
     return value

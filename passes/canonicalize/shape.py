@@ -14,8 +14,8 @@ from .table import maker, ranked, rewrite, same, same_dims, same_type
 
 
 @rewrite(
-    "reshape", "broadcast_in_dim", "slice", "pad", "PadMode", "Tile", "StridedSlice", "transpose", "reverse", "concatenate",
-    "DepthToSpace", "SpaceToDepth", "Split",
+    "reshape", "broadcast_in_dim", "slice", "pad", "PadMode", "Tile", "StridedSlice", "transpose", "reverse",
+    "concatenate", "DepthToSpace", "SpaceToDepth", "Split",
 )  # fmt: skip
 def identity(rewriter: Rewriter, node: Node) -> Value | None:
     """Nothing moves: the operand itself."""
@@ -76,7 +76,9 @@ def merge_transposes(rewriter: Rewriter, node: Node) -> Value | None:
         return None
     first, second = inner.keywords["permutation"], node.keywords["permutation"]
     return _value(
-        rewriter.before(node, sources=(inner,)).transpose(inner.operands[0], permutation=tuple(first[i] for i in second))
+        rewriter.before(node, sources=(inner,)).transpose(
+            inner.operands[0], permutation=tuple(first[i] for i in second)
+        )
     )
 
 
@@ -211,7 +213,9 @@ def _keeps_types(rewriter: Rewriter, node: Node, index: int, fact: Fact) -> bool
         return False
     rows = (found,) if isinstance(found, Fact) else found
     known = function.assumptions if function is not None else {}
-    return all(f.type == r.type for f, r in zip(rows, node.results, strict=True)) and all(a in known for a in ctx.assumptions)
+    return all(f.type == r.type for f, r in zip(rows, node.results, strict=True)) and all(
+        a in known for a in ctx.assumptions
+    )
 
 
 def _value(value: Value) -> Value:

@@ -15,12 +15,11 @@ from onnx import helper
 from ...ir import dims as sizes
 from ...ir import dtypes
 from ...ir.clone import clone_model
-from ...ir.data import Data
 from ...ir.dims import Size
 from ...ir.dtypes import DType
 from ...ir.errors import IrcError
 from ...ir.graph import Graph, Value
-from ...ir.model import Constant, Function, Model, fresh_name
+from ...ir.model import Constant, Function, Model
 from ...ir.reference import Evaluator
 from ...ir.types import OptionalType, SequenceType, TensorType, Type
 from ...passes.legalize import legalize
@@ -46,7 +45,7 @@ def export_onnx(model: Model, entry: str | None = None) -> onnx.ModelProto:
     domains = {n.domain for n in _all_nodes(proto)} - {""}
     opsets = [helper.make_opsetid("", OPSET), *(helper.make_opsetid(d, 1) for d in sorted(domains))]
     out = helper.make_model(proto, opset_imports=opsets, ir_version=IR_VERSION, producer_name="irc")
-    helper.set_model_props(out, dict(model.metadata))
+    helper.set_model_props(out, {k: v for k, v in model.metadata.items() if not k.startswith("irc.")})
     return out
 
 
@@ -85,24 +84,19 @@ class _Root:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.taken: dict[str, int] = {}
+        self._node_names: dict[str, int] = {}
         self.initializers: dict[Any, onnx.TensorProto] = {}
         self.constants: dict[Constant, Ref] = {}
         self.symbols: dict[str, Ref] = {}
         self._evaluator = Evaluator(model)
 
     def fresh(self, base: str) -> str:
-        """A name not used yet; linear over many requests for one base."""
-        count = self.taken.get(base)
-        if count is None:
-            self.taken[base] = 0
-            return base
-        name = base
-        while name in self.taken:
-            count += 1
-            name = f"{base}_{count}"
-        self.taken[base] = count
-        self.taken[name] = 0
-        return name
+        """A value name not used yet."""
+        return _fresh(base, self.taken)
+
+    def fresh_node(self, base: str) -> str:
+        """A node name not used yet."""
+        return _fresh(base, self._node_names)
 
     def add(self, key: Any, base: str, array: Any, dtype: DType) -> str:
         if key not in self.initializers:
@@ -128,6 +122,19 @@ class _Root:
                     graph.sources.setdefault(str(dim), (graph.refs[value], axis))
 
 
+def _fresh(base: str, taken: dict[str, int]) -> str:
+    """`base` or `base_1`, ...; linear over many requests for one base, since `taken` counts them."""
+    if base not in taken:
+        taken[base] = 0
+        return base
+    name = base
+    while name in taken:
+        taken[base] += 1
+        name = f"{base}_{taken[base]}"
+    taken[name] = 0
+    return name
+
+
 class GraphExporter:
     """One GraphProto in the making."""
 
@@ -138,7 +145,6 @@ class GraphExporter:
         self.refs: dict[Value, Ref] = {}
         self.sources: dict[str, tuple[Ref, int]] = {}
         self._sizes: dict[Size, Ref] = {}
-        self._wanted: tuple[str, ...] = ()
 
     def ref(self, value: Value | None) -> Ref | None:
         if value is None:
@@ -158,46 +164,33 @@ class GraphExporter:
         return value_info(name, value.type)
 
     def run(self, graph: Graph) -> None:
+        """Lower every node; the ONNX node that makes a result gets the result's name as its output name."""
         for node in graph.nodes:
             lowering = TABLE.find(node.op.name)
             if lowering is None:
                 raise IrcError(f"{node.label} is not legal for onnx")
-            names = [self.root.fresh(r.name or f"{node.op.name}_{i}") for i, r in enumerate(node.results)]
-            ctx = Context(self, [r.type for r in node.results], names)
-            self._wanted = tuple(names)
+            start = len(self.nodes)
+            ctx = Context(self, [r.type for r in node.results])
             operands = node.op.group([self.ref(v) for v in node.operands])
             out = lowering.rule(ctx, *operands, **node.keywords)
-            self._wanted = ()
             refs = out if isinstance(out, tuple | list) else (out,)
-            for value, ref, name in zip(node.results, refs, names, strict=True):
-                self.refs[value] = self._named(ref, name)
-
-    def _named(self, ref: Ref, name: str) -> Ref:
-        """Give the node that made `ref` the wanted output name, if it is the newest node's; keep the ref's name otherwise."""
-        if self.nodes and ref.name.startswith("\0"):
-            raise IrcError("unnamed value")
-        for node in reversed(self.nodes[-1:]):
-            if ref.name in node.output and ref.name != name and ref.name in self._temporary:
-                outputs = [name if o == ref.name else o for o in node.output]
-                del node.output[:]
-                node.output.extend(outputs)
-                node.name = node.name or name
-                self._temporary.discard(ref.name)
-                return Ref(name, ref.type, ref.ints)
-        return ref
-
-    @property
-    def _temporary(self) -> set[str]:
-        return self.__dict__.setdefault("_temporaries", set())
+            made = {o for n in self.nodes[start:] for o in n.output}
+            for i, (value, ref) in enumerate(zip(node.results, refs, strict=True)):
+                if ref.name in made:
+                    made.discard(ref.name)
+                    name = self.root.fresh(value.name or (f"{node.op.name}" if i == 0 else f"{node.op.name}_out{i}"))
+                    _rename(self.nodes[start:], ref.name, name)
+                    ref = Ref(name, value.type, value.ints)
+                self.refs[value] = ref
+            for made_node in self.nodes[start:]:
+                made_node.name = self.root.fresh_node(node.location.source[0] if node.location.source else made_node.op_type)
 
     def node(
         self, kind: str, inputs: Sequence[Ref | None], types: Sequence[Type | None], domain: str, attributes: Mapping[str, Any]
     ) -> tuple[Ref, ...]:
         names = []
         for i, type_ in enumerate(types):
-            name = "" if type_ is None else self.root.fresh(f"{self._wanted[0] if self._wanted else kind}.{kind}" + (f".{i}" if i else ""))
-            self._temporary.add(name)
-            names.append(name)
+            names.append("" if type_ is None else self.root.fresh(f"{kind}.{i}" if i else kind))
         given = ["" if x is None else x.name for x in inputs]
         while given and not given[-1]:
             given.pop()
@@ -256,42 +249,81 @@ class GraphExporter:
         outputs = inner.outputs(graph.outputs, [self.root.fresh(f"{name}_out{i}") for i in range(len(graph.outputs))])
         return helper.make_graph(inner.nodes, name, inputs, outputs)
 
+    def inline(self, graph: Graph, arguments: Sequence[Ref]) -> list[Ref]:
+        """Export a sub-graph's nodes here, with its inputs replaced."""
+        for value, ref in zip(graph.inputs, arguments, strict=True):
+            self.refs[value] = ref
+        self.run(graph)
+        return [self.ref(v) for v in graph.outputs]  # type: ignore[misc]  # outputs are never absent
+
+    def loop_body(self, body: Graph, cond: Graph) -> onnx.GraphProto:
+        """The body of a Loop: (iteration, condition, state..) -> (condition of the next state, next state..)."""
+        inner = GraphExporter(self.root, self)
+        flags = [
+            value_info(self.root.fresh("iteration"), TensorType(dtypes.i64, ())),
+            value_info(self.root.fresh("condition"), TensorType(dtypes.bool_, ())),
+        ]
+        inputs = [inner.graph_input(v, v.name or f"state{i}") for i, v in enumerate(body.inputs)]
+        inner.run(body)
+        state = [inner.ref(v) for v in body.outputs]
+        again = inner.inline(cond, state)  # type: ignore[arg-type]  # outputs are never absent
+        outputs = []
+        for ref in [*again, *state]:
+            assert ref is not None, "outputs are never absent"
+            name = self.root.fresh("next")
+            inner.nodes.append(helper.make_node("Identity", [ref.name], [name], name=self.root.fresh_node("Identity")))
+            outputs.append(value_info(name, ref.type))
+        return helper.make_graph(inner.nodes, "body", [*flags, *inputs], outputs)
+
     def outputs(self, values: Sequence[Value], names: Sequence[str]) -> list[onnx.ValueInfoProto]:
-        """Output infos; a value that already has another name gets an Identity."""
+        """Output infos under the wanted names: the producing node is renamed, or an Identity added where it cannot be."""
         infos = []
-        produced = {o: n for n in self.nodes for o in n.output}
-        used: set[str] = set()
+        produced = {o for n in self.nodes for o in n.output}
+        done: set[str] = set()
         for value, name in zip(values, names, strict=True):
             ref = self.ref(value)
-            assert ref is not None
-            if ref.name != name or name in used:
-                wanted = name if name not in self.root.taken or name in used else name
-                if ref.name in produced and wanted not in produced and ref.name not in used:
-                    self._rename(ref.name, wanted)
-                    self.refs[value] = Ref(wanted, ref.type, ref.ints)
-                    produced[wanted] = produced.pop(ref.name)
+            assert ref is not None, "outputs are never absent"
+            if ref.name != name:
+                if name in self.root.taken:
+                    name = self.root.fresh(name) if name in done or name not in produced else self._make_room(name)
+                self.root.taken.setdefault(name, 0)
+                if ref.name in produced and ref.name not in done:
+                    _rename(self.nodes, ref.name, name)
+                    for key, old in self.refs.items():
+                        if old.name == ref.name:
+                            self.refs[key] = Ref(name, old.type, old.ints)
+                    produced = produced - {ref.name} | {name}
                 else:
-                    wanted = wanted if wanted not in used and wanted not in produced else self.root.fresh(wanted)
-                    self.nodes.append(helper.make_node("Identity", [ref.name], [wanted]))
-                name = wanted
-            used.add(name)
+                    self.nodes.append(helper.make_node("Identity", [ref.name], [name], name=self.root.fresh_node("Identity")))
+            done.add(name)
             infos.append(value_info(name, value.type))
         return infos
 
-    def _rename(self, old: str, new: str) -> None:
-        stack = list(self.nodes)
-        while stack:
-            node = stack.pop()
-            for names in (node.input, node.output):
-                for i, n in enumerate(names):
-                    if n == old:
-                        names[i] = new
-            for attribute in node.attribute:
-                if attribute.type == onnx.AttributeProto.GRAPH:
-                    stack.extend(attribute.g.node)
-                    for info in attribute.g.output:
-                        if info.name == old:
-                            info.name = new
+    def _make_room(self, name: str) -> str:
+        """Rename an inner value that has the name wanted for an output."""
+        other = self.root.fresh(name)
+        _rename(self.nodes, name, other)
+        for key, old in self.refs.items():
+            if old.name == name:
+                self.refs[key] = Ref(other, old.type, old.ints)
+        return name
+
+
+def _rename(nodes: Sequence[onnx.NodeProto], old: str, new: str) -> None:
+    """Every mention of `old` in these nodes, sub-graphs included, becomes `new`."""
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
+        for names in (node.input, node.output):
+            for i, name in enumerate(names):
+                if name == old:
+                    names[i] = new
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                stack.extend(attribute.g.node)
+                for info in attribute.g.output:
+                    if info.name == old:
+                        info.name = new
 
 
 def value_info(name: str, type_: Type) -> onnx.ValueInfoProto:
@@ -323,5 +355,3 @@ def tensor_proto(name: str, array: Any, dtype: DType) -> onnx.TensorProto:
         out.raw_data = np.ascontiguousarray(array).tobytes()
     return out
 
-
-__all__ = ["Data", "GraphExporter", "export_onnx", "fresh_name", "save_onnx"]

@@ -56,10 +56,9 @@ class Ref:
 class Context:
     """One node being lowered.  `results` are the facts that its results must have."""
 
-    def __init__(self, exporter: GraphExporter, results: Sequence[Type], names: Sequence[str]) -> None:
+    def __init__(self, exporter: GraphExporter, results: Sequence[Type]) -> None:
         self.exporter = exporter
         self.results = tuple(results)
-        self.names = tuple(names)
 
     def refuse(self, why: str) -> Any:
         refuse(why)

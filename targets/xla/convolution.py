@@ -27,7 +27,6 @@ def convolution(
 ):  # fmt: skip
     result, dims = ctx.result_types[0]
     depth = math.prod(n for n, s in zip(w.dims, rhs_spec, strict=True) if s != "o")
-    depth *= x.dims[lhs_spec.index("b")] // batch_group_count if batch_group_count > 1 else 1
     if 0 in dims or 0 in x.dims or 0 in w.dims:
         return ctx.full(0, result, dims)
     operand, wide = product_types(x, w, result, depth)

@@ -53,6 +53,8 @@ def test_splat_takes_no_memory():
     assert data.numpy().strides == (0, 0)
     assert data.splat == 3
     assert data.nbytes == 8 << 30
+    assert data.equals(SplatData(3, dtypes.i64, data.shape))
+    assert not data.equals(SplatData(4, dtypes.i64, data.shape))
 
 
 def test_strings_keep_their_bytes():

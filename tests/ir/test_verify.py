@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from irc.ir import build, dtypes, verify
-from irc.ir.attributes import Symbol
 from irc.ir.build import Builder
 from irc.ir.clone import clone_model
 from irc.ir.data import ArrayData
@@ -26,7 +25,7 @@ B, N, S = symbol("B"), symbol("N"), symbol("S")
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "verifier-rules.md"
 
 
-# ----------------------------------------------------------------------------------------------------- models that are sound
+# ---- models that are sound
 
 
 def small() -> Model:
@@ -64,7 +63,7 @@ def looping() -> Model:
 
     def body(b: Builder, x: Value) -> dict[str, Value]:
         types = [tensor(I64), x.type]
-        cond = b.region(types, lambda inner, i, v: inner.less(i, 3))
+        cond = b.region(types, lambda inner, i, v: inner.compare(i, 3, direction="lt"))
         step = b.region(types, lambda inner, i, v: (inner.add(i, 1), inner.add(v, x)))
         _, out = b.while_((b.constant(0, I64), x), cond=cond, body=step)
         return {"out": out}
@@ -78,7 +77,7 @@ def calling() -> Model:
     model = Model("calling")
     twice = build.function(model, "twice", [("v", tensor(F32, N))], lambda b, v: b.add(v, v))
     twice.public = False
-    build.function(model, "main", [("x", tensor(F32, B))], lambda b, x: {"out": b.call((x,), callee="twice")[0]})
+    build.function(model, "main", [("x", tensor(F32, B))], lambda b, x: {"out": b.call((x,), callee="twice")})
     return model
 
 
@@ -102,7 +101,7 @@ def hosted() -> Model:
     main = model.add_function(Function("main", kind="host"))
     x = main.add_input(tensor(F32, 4), "x")
     b = Builder(model, main.body)
-    (y,) = b.call((x,), callee="twice")
+    y = b.call((x,), callee="twice")
     main.body.set_outputs([b.SequenceConstruct((y, x))])
     main.output_names = ["out"]
     return model
@@ -113,9 +112,7 @@ def staged_late() -> Model:
     model = Model("late")
 
     def body(b: Builder, x: Value) -> dict[str, Value]:
-        (out,) = b.onnx(
-            (x,), domain="", type="Foo", version=1, attributes=(), results=(TensorType(F32, None),), graphs=()
-        )
+        out = b.onnx((x,), domain="", type="Foo", version=1, attributes=(), results=(TensorType(F32, None),), graphs=())
         return {"out": out}
 
     build.function(model, "main", [("x", tensor(F32, B))], body)
@@ -132,18 +129,15 @@ def derived() -> Model:
 
 
 SOUND: dict[str, Callable[[], Model]] = {
-    f.__name__: f
-    for f in (small, assuming, branching, looping, calling, binding, hosted, staged_late, derived)
+    f.__name__: f for f in (small, assuming, branching, looping, calling, binding, hosted, staged_late, derived)
 }
 
 
-# ---------------------------------------------------------------------------------------------------------- ways to break
+# ---- ways to break
 
 
 def nodes(model: Model) -> list[Node]:
     return list(model.main.body.nodes)
-
-
 
 
 def unlink_back(m: Model) -> None:
@@ -210,6 +204,11 @@ def stale_output_use(m: Model) -> None:
 
 def foreign_operand(m: Model) -> None:
     Rewriter(m).set_operand(nodes(m)[0], 1, small().main.inputs[1])
+
+
+def replaced_result(m: Model) -> None:
+    first = nodes(m)[0]
+    first.results = (Value(first.result.type, "h", first, 0),)
 
 
 def foreign_constant(m: Model) -> None:
@@ -598,11 +597,12 @@ CASES: dict[str, list[tuple[str, Callable[[Model], None], str]]] = {
     "V004": [
         ("small", missing_use, "missing in the uses of %h"),
         ("small", stale_use, "in no graph of the model"),
-        ("small", wrong_slot, "uses something else there"),
+        ("small", wrong_slot, "uses another"),
         ("small", stale_output_use, "graph that is not in the model"),
     ],
     "V005": [
         ("small", foreign_operand, "defined in another model"),
+        ("small", replaced_result, "no longer what its owner defines"),
         ("small", foreign_constant, "not among the constants"),
         ("small", absent_output, "is absent"),
         ("small", erased_definition, "in no graph"),

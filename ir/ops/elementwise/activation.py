@@ -24,6 +24,8 @@ class Relu:
         return np.maximum(x, 0)
 
     def decompose(ctx, x):
+        if x.dtype.is_float and x.dtype.bits <= 8:  # f8e8m0fnu has no zero
+            return in_wide(ctx.build, x, lambda b, x: b.maximum(x, 0))
         return ctx.build.maximum(x, 0)
 
 
@@ -38,8 +40,10 @@ class LeakyRelu:
         return np.where(x >= 0, x, alpha * x)
 
     def decompose(ctx, x, *, alpha):
-        b = ctx.build
-        return b.select(b.compare(x, 0.0, direction="ge"), x, b.multiply(x, alpha))
+        def leaky(b, x):
+            return b.select(b.compare(x, 0.0, direction="ge"), x, b.multiply(x, alpha))
+
+        return in_wide(ctx.build, x, leaky)
 
 
 @operator("Elu", family="elementwise", traits=MAP)
@@ -53,7 +57,11 @@ class Elu:
         return np.where(x > 0, x, alpha * np.expm1(x))
 
     def decompose(ctx, x, *, alpha):
-        return in_wide(ctx.build, x, lambda b, x: b.select(b.compare(x, 0.0, direction="gt"), x, b.multiply(b.exponential_minus_one(x), alpha)))
+        return in_wide(
+            ctx.build,
+            x,
+            lambda b, x: b.select(b.compare(x, 0.0, direction="gt"), x, b.multiply(b.exponential_minus_one(x), alpha)),
+        )
 
 
 @operator("Celu", family="elementwise", traits=MAP)
@@ -70,7 +78,7 @@ class Celu:
         def celu(b, x):
             below = b.multiply(b.exponential_minus_one(b.divide(x, alpha)), alpha)
             return b.add(b.maximum(x, 0.0), b.minimum(below, 0.0))
-    
+
         return in_wide(ctx.build, x, celu)
 
 
@@ -89,7 +97,7 @@ class Selu:
         def selu(b, x):
             below = b.multiply(b.exponential_minus_one(x), alpha)
             return b.multiply(b.select(b.compare(x, 0.0, direction="gt"), x, below), gamma)
-    
+
         return in_wide(ctx.build, x, selu)
 
 
@@ -209,8 +217,10 @@ class ThresholdedRelu:
         return np.where(x > alpha, x, 0)
 
     def decompose(ctx, x, *, alpha):
-        b = ctx.build
-        return b.select(b.compare(x, alpha, direction="gt"), x, b.constant(0.0, x.dtype))
+        def above(b, x):
+            return b.select(b.compare(x, alpha, direction="gt"), x, b.constant(0.0, x.dtype))
+
+        return in_wide(ctx.build, x, above)
 
 
 @operator("Shrink", family="elementwise", traits=MAP)
@@ -248,8 +258,10 @@ class PRelu:
         return np.where(x >= 0, x, slope * x)
 
     def decompose(ctx, x, slope):
-        b = ctx.build
-        return b.select(b.compare(x, 0, direction="ge"), x, b.multiply(slope, x))
+        def prelu(b, x, slope):
+            return b.select(b.compare(x, 0, direction="ge"), x, b.multiply(slope, x))
+
+        return in_wide(ctx.build, (x, slope), prelu) if x.dtype.is_float else prelu(ctx.build, x, slope)
 
 
 @operator("Clip", family="elementwise", traits=MAP | EXACT)

@@ -14,6 +14,18 @@ from ..widening import converted as in_type
 from .arithmetic import MAP, in_wide, integer_power, power_type, to_bool
 
 
+def _with_sign_of(b, rest, y):
+    """A remainder moved to the sign of the divisor."""
+    differ = b.compare(b.compare(rest, 0, direction="lt"), b.compare(y, 0, direction="lt"), direction="ne")
+    return b.select(b.and_(differ, b.compare(rest, 0, direction="ne")), b.add(rest, y), rest)
+
+
+def _float_mod(b, x, y):
+    rest = b.remainder(x, y)
+    zero = b.select(b.compare(y, 0.0, direction="lt"), b.constant(-0.0, x.dtype), b.constant(0.0, x.dtype))
+    return b.select(b.compare(rest, 0.0, direction="eq"), zero, _with_sign_of(b, rest, y))
+
+
 @operator("Reciprocal", family="elementwise", traits=MAP | EXACT)
 class Reciprocal:
     """1 / x."""
@@ -101,17 +113,10 @@ class Mod:
         return np.mod(x, y)
 
     def decompose(ctx, x, y):
-        b = ctx.build
-        rest = b.remainder(x, y)
-        if x.dtype.kind == "uint":
-            return rest
-        differ = b.compare(b.compare(rest, 0, direction="lt"), b.compare(y, 0, direction="lt"), direction="ne")
-        none = b.compare(rest, 0, direction="eq")
-        out = b.select(b.and_(differ, b.not_(none)), b.add(rest, y), rest)
-        if not x.dtype.is_float:
-            return out
-        zero = b.select(b.compare(y, 0.0, direction="lt"), b.constant(-0.0, x.dtype), b.constant(0.0, x.dtype))
-        return b.select(none, zero, out)
+        if x.dtype.is_float:
+            return in_wide(ctx.build, (x, y), _float_mod)
+        rest = ctx.build.remainder(x, y)
+        return rest if x.dtype.kind == "uint" else _with_sign_of(ctx.build, rest, y)
 
 
 @operator("Max", family="elementwise", traits=MAP | EXACT)

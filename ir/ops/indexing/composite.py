@@ -28,7 +28,9 @@ class GatherND:
         count = indices.shape[-1]
         index = tuple(ctx.clamped(indices[..., i], x.shape[batch_dims + i]) for i in range(count))
         lead = indices.ndim - 1
-        batch = tuple(np.arange(x.shape[i]).reshape([-1 if j == i else 1 for j in range(lead)]) for i in range(batch_dims))
+        batch = tuple(
+            np.arange(x.shape[i]).reshape([-1 if j == i else 1 for j in range(lead)]) for i in range(batch_dims)
+        )
         out = x[(*batch, *index)] if batch or index else x
         return np.broadcast_to(out, indices.shape[:-1] + x.shape[batch_dims + count :])
 
@@ -63,7 +65,11 @@ class ScatterND:
         count = tuple_length(ctx, x, indices, 0)
         ctx.same_dtype(x, updates)
         combinable(ctx, kind, x.dtype, KINDS)
-        ctx.equal_dims(indices.dims[:-1] + x.dims[count:], updates.dims, "dims that indices and x ask of updates, and those of updates,")
+        ctx.equal_dims(
+            indices.dims[:-1] + x.dims[count:],
+            updates.dims,
+            "dims that indices and x ask of updates, and those of updates,",
+        )
         return x.with_dims(x.dims)
 
     def reference(ctx, x, indices, updates, *, kind):
@@ -101,7 +107,10 @@ class OneHot:
     axis: int = -1
 
     def infer(ctx, indices, values, *, depth, axis):
-        ctx.need(not indices.dtype.is_complex and not indices.dtype.is_bool, f"indices must be real numbers, got {indices.type}")
+        ctx.need(
+            not indices.dtype.is_complex and not indices.dtype.is_bool,
+            f"indices must be real numbers, got {indices.type}",
+        )
         ctx.need(values.rank == 1, f"values must be a vector of two, got {values.type}")
         ctx.equal(values.dims[0], 2, "the length of values and 2")
         ctx.at_most(0, depth, "depth must not be negative")

@@ -22,15 +22,49 @@ class Gather:
     operand_batching_dims: tuple[int, ...] = ()
     start_indices_batching_dims: tuple[int, ...] = ()
 
-    def infer(ctx, x, indices, *, offset_dims, collapsed_slice_dims, start_index_map, index_vector_dim, slice_sizes,
-              operand_batching_dims, start_indices_batching_dims):
-        dims = gathered_dims(ctx, x, indices, offset_dims, collapsed_slice_dims, start_index_map, index_vector_dim, slice_sizes,
-                             operand_batching_dims, start_indices_batching_dims)
+    def infer(
+        ctx,
+        x,
+        indices,
+        *,
+        offset_dims,
+        collapsed_slice_dims,
+        start_index_map,
+        index_vector_dim,
+        slice_sizes,
+        operand_batching_dims,
+        start_indices_batching_dims,
+    ):
+        dims = gathered_dims(
+            ctx,
+            x,
+            indices,
+            offset_dims,
+            collapsed_slice_dims,
+            start_index_map,
+            index_vector_dim,
+            slice_sizes,
+            operand_batching_dims,
+            start_indices_batching_dims,
+        )
         return x.with_dims(dims)
 
-    def reference(ctx, x, indices, *, offset_dims, collapsed_slice_dims, start_index_map, index_vector_dim, slice_sizes,
-                  operand_batching_dims, start_indices_batching_dims):
-        starts = window_starts(indices, x.ndim, start_index_map, index_vector_dim, operand_batching_dims, start_indices_batching_dims)
+    def reference(
+        ctx,
+        x,
+        indices,
+        *,
+        offset_dims,
+        collapsed_slice_dims,
+        start_index_map,
+        index_vector_dim,
+        slice_sizes,
+        operand_batching_dims,
+        start_indices_batching_dims,
+    ):
+        starts = window_starts(
+            indices, x.ndim, start_index_map, index_vector_dim, operand_batching_dims, start_indices_batching_dims
+        )
         starts = np.clip(starts, 0, np.subtract(x.shape, slice_sizes).reshape(-1, *[1] * (starts.ndim - 1)))
         dropped = (*collapsed_slice_dims, *operand_batching_dims)
         return x[window_places(starts, slice_sizes, dropped, offset_dims)]
@@ -55,24 +89,71 @@ class Scatter:
     kind: str = "replace"
     body: Region | None = None
 
-    def infer(ctx, x, indices, updates, *, update_window_dims, inserted_window_dims, scatter_dims_to_operand_dims, index_vector_dim,
-              input_batching_dims, scatter_indices_batching_dims, kind, body):
-        check_scatter(ctx, x, indices, updates, update_window_dims, inserted_window_dims, scatter_dims_to_operand_dims,
-                      index_vector_dim, input_batching_dims, scatter_indices_batching_dims)
+    def infer(
+        ctx,
+        x,
+        indices,
+        updates,
+        *,
+        update_window_dims,
+        inserted_window_dims,
+        scatter_dims_to_operand_dims,
+        index_vector_dim,
+        input_batching_dims,
+        scatter_indices_batching_dims,
+        kind,
+        body,
+    ):
+        check_scatter(
+            ctx,
+            x,
+            indices,
+            updates,
+            update_window_dims,
+            inserted_window_dims,
+            scatter_dims_to_operand_dims,
+            index_vector_dim,
+            input_batching_dims,
+            scatter_indices_batching_dims,
+        )
         combinable(ctx, kind, x.dtype, (*KINDS, "and", "or", "xor", "custom"))
         ctx.need((kind == "custom") == (body is not None), "kind custom, and no other, takes a body")
         return x.with_dims(x.dims)
 
-    def reference(ctx, x, indices, updates, *, update_window_dims, inserted_window_dims, scatter_dims_to_operand_dims, index_vector_dim,
-                  input_batching_dims, scatter_indices_batching_dims, kind, body):
+    def reference(
+        ctx,
+        x,
+        indices,
+        updates,
+        *,
+        update_window_dims,
+        inserted_window_dims,
+        scatter_dims_to_operand_dims,
+        index_vector_dim,
+        input_batching_dims,
+        scatter_indices_batching_dims,
+        kind,
+        body,
+    ):
         dropped = (*inserted_window_dims, *input_batching_dims)
         window = iter(updates.shape[d] for d in update_window_dims)
         sizes = [1 if axis in dropped else next(window) for axis in range(x.ndim)]
-        starts = window_starts(indices, x.ndim, scatter_dims_to_operand_dims, index_vector_dim, input_batching_dims, scatter_indices_batching_dims)
+        starts = window_starts(
+            indices,
+            x.ndim,
+            scatter_dims_to_operand_dims,
+            index_vector_dim,
+            input_batching_dims,
+            scatter_indices_batching_dims,
+        )
         room = np.subtract(x.shape, sizes).reshape(-1, *[1] * (starts.ndim - 1))
         valid = ((starts >= 0) & (starts <= room)).all(axis=0)
         where_scattered = tuple(i for i in range(updates.ndim) if i not in update_window_dims)
-        valid = np.broadcast_to(np.expand_dims(valid, tuple(update_window_dims)), updates.shape) if where_scattered else np.broadcast_to(valid, updates.shape)
+        valid = (
+            np.broadcast_to(np.expand_dims(valid, tuple(update_window_dims)), updates.shape)
+            if where_scattered
+            else np.broadcast_to(valid, updates.shape)
+        )
         places = window_places(starts, sizes, dropped, update_window_dims)
         index = tuple(np.broadcast_to(p, updates.shape)[valid] for p in places)
         return combined(ctx, x, index, updates[valid], kind, body)

@@ -9,7 +9,15 @@ from ..widening import converted
 MOVES = PURE | MOVES_DATA
 
 KINDS = ("replace", "sum", "prod", "max", "min")
-_NEEDS = {"sum": NUMERIC, "prod": NUMERIC, "max": ORDERED, "min": ORDERED, "and": LOGICAL, "or": LOGICAL, "xor": LOGICAL}
+_NEEDS = {
+    "sum": NUMERIC,
+    "prod": NUMERIC,
+    "max": ORDERED,
+    "min": ORDERED,
+    "and": LOGICAL,
+    "or": LOGICAL,
+    "xor": LOGICAL,
+}
 _COMBINE = {
     "sum": np.add,
     "prod": np.multiply,
@@ -43,7 +51,9 @@ def combined(ctx, x, index, updates, kind, body=None):
 
 def _combined_by_body(ctx, x, index, updates, body):
     out = x.copy()
-    for place, update in zip(zip(*index, strict=True) if index else [()] * updates.size, updates.reshape(-1), strict=True):
+    for place, update in zip(
+        zip(*index, strict=True) if index else [()] * updates.size, updates.reshape(-1), strict=True
+    ):
         (out[place],) = ctx.run(body, np.asarray(out[place]), np.asarray(update))
     return out
 
@@ -93,8 +103,13 @@ def tuple_length(ctx, x, indices, batch_dims):
     count = indices.dims[-1]
     if not isinstance(count, int):
         ctx.fail(f"the last dim of indices is the length of an index tuple and must be a number, got {indices.type}")
-    ctx.need(0 <= batch_dims < indices.rank, f"batch_dims {batch_dims} must be less than the rank of indices, {indices.rank}")
-    ctx.need(batch_dims + count <= x.rank, f"index tuples of {count} behind {batch_dims} batch dims are too long for {x.type}")
+    ctx.need(
+        0 <= batch_dims < indices.rank, f"batch_dims {batch_dims} must be less than the rank of indices, {indices.rank}"
+    )
+    ctx.need(
+        batch_dims + count <= x.rank,
+        f"index tuples of {count} behind {batch_dims} batch dims are too long for {x.type}",
+    )
     return count
 
 
@@ -106,5 +121,3 @@ def from_the_end(ctx, indices, dims):
 def from_the_end_of(b, indices, dims):
     """i64 indices, negative ones counted from the end; `dims` broadcasts to them."""
     return b.select(b.compare(indices, 0, direction="lt"), b.add(indices, dims), indices)
-
-

@@ -19,7 +19,9 @@ class Take:
     def infer(ctx, x, indices, *, axis):
         axis = ctx.axis(axis, x.rank)
         if indices.size != 0:
-            ctx.need(x.dims[axis] != 0, f"indices {indices.type} cannot pick from axis {axis} of {x.type}, which is empty")
+            ctx.need(
+                x.dims[axis] != 0, f"indices {indices.type} cannot pick from axis {axis} of {x.type}, which is empty"
+            )
         fact = x.with_dims(x.dims[:axis] + indices.dims + x.dims[axis + 1 :])
         places = numbers(indices)
         if places is None or not isinstance(x.dims[axis], int):

@@ -3,10 +3,14 @@
 import numpy as np
 
 
-def gathered_dims(ctx, x, indices, offset_dims, collapsed, index_map, vector_dim, slice_sizes, batching, indices_batching):
+def gathered_dims(
+    ctx, x, indices, offset_dims, collapsed, index_map, vector_dim, slice_sizes, batching, indices_batching
+):
     """Dims of gather's result; the ids are those of the StableHLO specification."""
     _check_windows(ctx, x, indices, collapsed, index_map, vector_dim, batching, indices_batching)
-    ctx.need(len(slice_sizes) == x.rank, f"slice_sizes must have one entry for each axis of {x.type}, got {len(slice_sizes)}")
+    ctx.need(
+        len(slice_sizes) == x.rank, f"slice_sizes must have one entry for each axis of {x.type}, got {len(slice_sizes)}"
+    )
     for axis, (size, dim) in enumerate(zip(slice_sizes, x.dims, strict=True)):
         ctx.at_most(0, size, f"slice size {axis} must not be negative")
         ctx.at_most(size, dim, f"slice size {axis}")
@@ -16,7 +20,10 @@ def gathered_dims(ctx, x, indices, offset_dims, collapsed, index_map, vector_dim
     scattered = [d for axis, d in enumerate(indices.dims) if axis != vector_dim]
     rank = len(window) + len(scattered)
     _increasing(ctx, offset_dims, rank, "offset_dims")
-    ctx.need(len(offset_dims) == len(window), f"offset_dims must name {len(window)} axes, one for each axis that a slice keeps, got {list(offset_dims)}")
+    ctx.need(
+        len(offset_dims) == len(window),
+        f"offset_dims must name {len(window)} axes, one for each axis that a slice keeps, got {list(offset_dims)}",
+    )
     parts = iter(window), iter(scattered)
     return tuple(next(parts[0] if axis in offset_dims else parts[1]) for axis in range(rank))
 
@@ -27,7 +34,10 @@ def check_scatter(ctx, x, indices, updates, window_dims, inserted, index_map, ve
     _check_windows(ctx, x, indices, inserted, index_map, vector_dim, batching, indices_batching)
     kept = [axis for axis in range(x.rank) if axis not in (*inserted, *batching)]
     scattered = [d for axis, d in enumerate(indices.dims) if axis != vector_dim]
-    ctx.need(updates.rank == len(kept) + len(scattered), f"updates must have rank {len(kept) + len(scattered)}, got {updates.type}")
+    ctx.need(
+        updates.rank == len(kept) + len(scattered),
+        f"updates must have rank {len(kept) + len(scattered)}, got {updates.type}",
+    )
     _increasing(ctx, window_dims, updates.rank, "update_window_dims")
     ctx.need(len(window_dims) == len(kept), f"update_window_dims must name {len(kept)} axes, got {list(window_dims)}")
     for axis, window_axis in zip(kept, window_dims, strict=True):
@@ -47,7 +57,10 @@ def _check_windows(ctx, x, indices, dropped, index_map, vector_dim, batching, in
     ctx.need(not set(dropped) & set(batching), "no axis may be both collapsed and batching")
     ctx.need(not set(index_map) & set(batching), "index vectors may not address a batching axis")
     ctx.need(vector_dim not in indices_batching, "index_vector_dim may not be a batching axis of indices")
-    ctx.need(len(batching) == len(indices_batching), f"batching dims {list(batching)} and {list(indices_batching)} must pair up")
+    ctx.need(
+        len(batching) == len(indices_batching),
+        f"batching dims {list(batching)} and {list(indices_batching)} must pair up",
+    )
     for a, b in zip(batching, indices_batching, strict=True):
         ctx.equal(x.dims[a], indices.dims[b], "paired batching dims")
 

@@ -66,7 +66,9 @@ class PadMode:
             ctx.at_most(0, dims[-1], f"padding ({l}, {h}) of a dim of size {dim} leaves a negative size")
             if l != 0 or h != 0:
                 cropped = dim + sizes.minimum(l, 0) + sizes.minimum(h, 0)
-                ctx.at_most(sizes.minimum(1, sizes.maximum(l, h, 0)), cropped, f"{mode} padding of an axis that is empty")
+                ctx.at_most(
+                    sizes.minimum(1, sizes.maximum(l, h, 0)), cropped, f"{mode} padding of an axis that is empty"
+                )
         return moved(x.with_dims(dims), lambda a: padded_by_mode(a, low, high, mode), x)
 
     def reference(ctx, x, *, low, high, mode):
@@ -91,7 +93,11 @@ class Split:
         axis = ctx.axis(axis, x.rank)
         ctx.need(len(sizes) > 0, "Split needs at least one size")
         checked_sizes(ctx, sizes)
-        ctx.equal(functools.reduce(lambda a, b: a + b, sizes), x.dims[axis], f"the sum of the sizes and dim {axis} of {x.type}")
+        ctx.equal(
+            functools.reduce(lambda a, b: a + b, sizes),
+            x.dims[axis],
+            f"the sum of the sizes and dim {axis} of {x.type}",
+        )
         facts = []
         for start, size in offsets(sizes):
             part = (slice(None),) * axis + (slice(start, start + size),)
@@ -150,7 +156,11 @@ class DepthToSpace:
         b, k = ctx.build, blocksize
         n, c, h, w = x.dims
         depth = sizes.floordiv(c, k * k)
-        apart, order = ((n, k, k, depth, h, w), (0, 3, 4, 1, 5, 2)) if mode == "DCR" else ((n, depth, k, k, h, w), (0, 1, 4, 2, 5, 3))
+        apart, order = (
+            ((n, k, k, depth, h, w), (0, 3, 4, 1, 5, 2))
+            if mode == "DCR"
+            else ((n, depth, k, k, h, w), (0, 1, 4, 2, 5, 3))
+        )
         return b.reshape(b.transpose(b.reshape(x, dims=apart), permutation=order), dims=(n, depth, h * k, w * k))
 
 

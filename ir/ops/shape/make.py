@@ -64,7 +64,12 @@ class Range:
         for scalar in (start, delta):
             ctx.need(scalar.rank == 0, f"start and delta must be scalars, got {scalar.type}")
         fact = Fact(TensorType(dtype, checked_sizes(ctx, (count,))))
-        if not isinstance(count, int) or count > INLINE_LIMIT or start.known_ints() is None or delta.known_ints() is None:
+        if (
+            not isinstance(count, int)
+            or count > INLINE_LIMIT
+            or start.known_ints() is None
+            or delta.known_ints() is None
+        ):
             return fact
         (first,), (step,) = start.known_ints(), delta.known_ints()
         return fact.with_ints(tuple(wrap(first + step * i, dtype) for i in range(count)))

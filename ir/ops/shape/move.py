@@ -26,11 +26,21 @@ class BroadcastInDim:
 
     def infer(ctx, x, *, dims, broadcast_dimensions):
         fact = x.with_dims(checked_sizes(ctx, dims))
-        ctx.need(len(broadcast_dimensions) == x.rank, f"broadcast_dimensions {list(broadcast_dimensions)} must name one axis for each of {x.type}")
-        ctx.need(list(broadcast_dimensions) == sorted(set(ctx.axes(broadcast_dimensions, len(dims), "broadcast_dimensions"))),
-                 f"broadcast_dimensions {list(broadcast_dimensions)} must increase strictly")
+        ctx.need(
+            len(broadcast_dimensions) == x.rank,
+            f"broadcast_dimensions {list(broadcast_dimensions)} must name one axis for each of {x.type}",
+        )
+        ctx.need(
+            list(broadcast_dimensions)
+            == sorted(set(ctx.axes(broadcast_dimensions, len(dims), "broadcast_dimensions"))),
+            f"broadcast_dimensions {list(broadcast_dimensions)} must increase strictly",
+        )
         for axis, have in zip(broadcast_dimensions, x.dims, strict=True):
-            ctx.equal(sizes.broadcast(have, dims[axis]), dims[axis], f"axis {axis} of the result and the size {have} that repeats to it")
+            ctx.equal(
+                sizes.broadcast(have, dims[axis]),
+                dims[axis],
+                f"axis {axis} of the result and the size {have} that repeats to it",
+            )
         return moved(fact, lambda a: broadcast_in_dim(a, fact.dims, broadcast_dimensions), x)
 
     def reference(ctx, x, *, dims, broadcast_dimensions):
@@ -114,7 +124,9 @@ class Slice:
         for axis, (start, limit, stride, dim) in enumerate(zip(starts, limits, strides, x.dims, strict=True)):
             ctx.need(stride >= 1, f"the stride of axis {axis} must be at least 1, got {stride}")
             ordered(ctx, axis, start, limit, dim)
-        dims = (sizes.ceildiv(limit - start, stride) for start, limit, stride in zip(starts, limits, strides, strict=True))
+        dims = (
+            sizes.ceildiv(limit - start, stride) for start, limit, stride in zip(starts, limits, strides, strict=True)
+        )
         return moved(x.with_dims(dims), lambda a: a[slices(starts, limits, strides)], x)
 
     def reference(ctx, x, *, starts, limits, strides):

@@ -13,7 +13,9 @@ def padded_by_mode(x, low, high, mode):
     x = x[crop]
     for axis, (l, h) in enumerate(zip(low, high, strict=True)):
         if max(l, h) > 0:
-            x = np.take(x, source_indices(np, np.arange(-max(l, 0), x.shape[axis] + max(h, 0)), x.shape[axis], mode), axis)
+            x = np.take(
+                x, source_indices(np, np.arange(-max(l, 0), x.shape[axis] + max(h, 0)), x.shape[axis], mode), axis
+            )
     return x
 
 
@@ -49,7 +51,9 @@ def _reflect(b, x, axis, low, high, dim):
 def _edge(b, x, axis, low, high, dim):
     def repeated(start, count):
         dims = x.dims[:axis] + (count,) + x.dims[axis + 1 :]
-        return b.broadcast_in_dim(sliced(b, x, axis, start, start + 1), dims=dims, broadcast_dimensions=tuple(range(x.rank)))
+        return b.broadcast_in_dim(
+            sliced(b, x, axis, start, start + 1), dims=dims, broadcast_dimensions=tuple(range(x.rank))
+        )
 
     return repeated(0, low), repeated(dim - 1, high)
 

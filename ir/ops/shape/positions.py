@@ -19,7 +19,10 @@ def checked_sizes(ctx, dims):
 def one_each(ctx, x, **lists):
     """Every list has one entry an axis of x."""
     for name, entries in lists.items():
-        ctx.need(len(entries) == x.rank, f"{name} must have one entry for each axis of {x.type}, got {list(map(str, entries))}")
+        ctx.need(
+            len(entries) == x.rank,
+            f"{name} must have one entry for each axis of {x.type}, got {list(map(str, entries))}",
+        )
 
 
 def ordered(ctx, axis, start, limit, dim):

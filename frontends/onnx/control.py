@@ -1,0 +1,213 @@
+"""ONNX control flow: If becomes `if`; Loop and Scan become `while` where their types are known, or are unrolled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.dtypes import i64
+from ...ir.errors import InferenceError
+from ...ir.facts import NeedsInts
+from ...ir.model import Graph
+from ...ir.types import NeedsRank, TensorType
+from .registry import onnx_op
+
+UNROLLED = 64
+"""Iterations up to which a loop is unrolled when it cannot be a `while` (carried values that change their shape)."""
+_FOREVER = 2**31 - 1
+
+
+@onnx_op("If")
+def if_(ctx, condition, *, then_branch, else_branch):
+    """A condition that is known takes its branch here, so the other one need not even have the same rank."""
+    ctx.read.append(condition)
+    known = ctx.constant(condition)
+    if known is not None:
+        return ctx.inline(then_branch if bool(known.numpy().reshape(-1)[0]) else else_branch)
+    then, else_ = ctx.graph(then_branch), ctx.graph(else_branch)
+    if [v.type for v in then.outputs] != [v.type for v in else_.outputs]:
+        ctx.unknown.append(condition)
+        raise NeedsInts("the branches differ in type, so the condition must be known")
+    out = ctx.build.if_(ctx.scalar(condition), then=then, else_=else_)
+    return out if isinstance(out, tuple) else (out,)
+
+
+@onnx_op("Loop")
+def loop(ctx, trip_count, condition, *carried, body):
+    """body(i, cond, carried..) -> (cond, carried.., scanned..); scanned values are stacked along a new first axis."""
+    given = None if condition is None else ctx.constant(condition)
+    first = ctx.build.constant(np.array(True)) if condition is None else ctx.scalar(condition)
+    count = None if trip_count is None else _count(ctx, trip_count)
+    scans = len(body.output) - 1 - len(carried)
+    if scans < 0:
+        ctx.fail(
+            f"its body yields {len(body.output)} values, fewer than the condition and {len(carried)} carried values"
+        )
+    always = condition is None or (given is not None and bool(given.numpy().reshape(-1)[0]))
+    steps = count if isinstance(count, int) and always else None
+    limit = None if trip_count is None or (isinstance(count, int) and count >= _FOREVER) else ctx.scalar(trip_count)
+
+    def step(inner, i, state):
+        yielded = inner(body, (i, state[0], *state[1:]))
+        go_on = yielded[0] if yielded[0].rank == 0 else inner.build.reshape(yielded[0], dims=())
+        return (go_on, *yielded[1 : 1 + len(carried)]), yielded[1 + len(carried) :]
+
+    return _repeated(ctx, step, (first, *carried), scans, count, limit, steps, has_condition=True)
+
+
+@onnx_op("Scan", since=9)
+def scan(
+    ctx, *operands, body, num_scan_inputs, scan_input_axes=(), scan_input_directions=(), scan_output_axes=(),
+    scan_output_directions=(),
+):  # fmt: skip
+    """body(state.., slices..) -> (state.., scanned..), once for each slice of the scanned operands."""
+    split = len(operands) - num_scan_inputs
+    if split < 0 or not num_scan_inputs:
+        ctx.fail(f"num_scan_inputs is {num_scan_inputs}, but there are {len(operands)} inputs")
+    states, scanned = operands[:split], operands[split:]
+    axes = [ctx.axis(a, x) for a, x in zip(scan_input_axes or (0,) * num_scan_inputs, scanned, strict=True)]
+    backwards = scan_input_directions or (0,) * num_scan_inputs
+    count = scanned[0].dims[axes[0]]
+    scans = len(body.output) - split
+    limit = ctx.scalar(ctx.shape((count,)))
+
+    def step(inner, i, state):
+        reverse = None
+        slices = []
+        for x, axis, back in zip(scanned, axes, backwards, strict=True):
+            if back and reverse is None:
+                reverse = inner.build.subtract(inner.build.subtract(limit, 1), i)
+            slices.append(inner.build.take(x, reverse if back else i, axis=axis))
+        yielded = inner(body, (*state, *slices))
+        return yielded[:split], yielded[split:]
+
+    steps = count if isinstance(count, int) else None
+    out = _repeated(
+        ctx, step, states, scans, count, limit, steps, has_condition=False,
+        backwards=scan_output_directions or (0,) * scans,
+    )  # fmt: skip
+    stacked = [
+        _moved(ctx, v, ctx.axis(axis, v)) for v, axis in zip(out[split:], scan_output_axes or (0,) * scans, strict=True)
+    ]
+    return (*out[:split], *stacked)
+
+
+def _moved(ctx, x, axis):
+    """x with its first axis at `axis`."""
+    if not axis:
+        return x
+    rest = list(range(1, x.rank))
+    return ctx.build.transpose(x, permutation=(*rest[:axis], 0, *rest[axis:]))
+
+
+def _count(ctx, trip_count):
+    try:
+        return ctx.size(trip_count, "the trip count")
+    except NeedsInts:
+        ctx.unknown.clear()
+        return None
+
+
+class _Inner:
+    """Writes bodies into one graph: `inner(body, arguments)` gives what the body yields."""
+
+    def __init__(self, ctx, build):
+        self.ctx = ctx
+        self.build = build
+
+    def __call__(self, body, arguments):
+        if len(body.input) != len(arguments):
+            self.ctx.fail(f"its body takes {len(body.input)} inputs, {len(arguments)} are given")
+        return self.ctx.importer.inline_graph(self.ctx.frame, self.build, body, arguments)
+
+
+def _repeated(ctx, step, state, scans, count, limit, steps, *, has_condition, backwards=None):
+    """Final state (the condition left out) and stacked values of `step`, repeated while the condition and limit hold."""
+    backwards = backwards or (0,) * scans
+    mark, assumed = ctx.build.graph.last, len(ctx.importer.assumptions)
+    try:
+        return _while(ctx, step, state, scans, count, limit, has_condition, backwards)
+    except (NeedsInts, NeedsRank, InferenceError):
+        ctx.importer.undo(ctx.build.graph, mark, assumed)
+        if steps is None or steps > UNROLLED:
+            raise
+        ctx.unknown.clear()
+    return _unrolled(ctx, step, state, scans, steps, has_condition, backwards)
+
+
+def _while(ctx, step, state, scans, count, limit, has_condition, backwards):
+    importer = ctx.importer
+    body, test = Graph(), Graph()
+    types = [TensorType(i64, ()), *(v.type for v in state)]
+    inner = _Inner(ctx, importer.builder(body, ctx.build.location))
+    arguments = [body.add_input(t) for t in types]
+    following, scanned = step(inner, arguments[0], tuple(arguments[1:]))
+    for i, (before, after) in enumerate(zip(state, following, strict=True)):
+        if before.type != after.type:
+            raise NeedsInts(
+                f"the carried value {i - has_condition} changes its type from {before.type} to {after.type}"
+            )
+    if scans and count is None:
+        raise NeedsInts(
+            "the number of iterations, which the scanned results' dims depend on, is known only at run time"
+        )
+    if scans and has_condition and not _goes_on(ctx, state[0], following[0], arguments[1]):
+        raise NeedsInts("the number of iterations depends on the condition")
+    buffers = [ctx.build.full(_zero(v.dtype), v.dtype, (count, *v.dims)) for v in scanned]
+    inputs = [body.add_input(b.type) for b in buffers]
+    written = [
+        _written(inner.build, b, v, arguments[0], limit, back)
+        for b, v, back in zip(inputs, scanned, backwards, strict=True)
+    ]
+    body.set_outputs([inner.build.add(arguments[0], 1), *following, *written])
+    tests = importer.builder(test, ctx.build.location)
+    values = [test.add_input(v.type) for v in body.inputs]
+    checks = [values[1]] if has_condition else []
+    if limit is not None:
+        checks.append(tests.compare(values[0], limit, direction="lt"))
+    test.set_outputs([checks[0] if len(checks) == 1 else tests.and_(*checks)])
+    start = ctx.build.constant(np.array(0, np.int64))
+    out = ctx.build.while_((start, *state, *buffers), cond=test, body=body)
+    return tuple(out[1 + has_condition :])
+
+
+def _zero(dtype):
+    return False if dtype.is_bool else 0
+
+
+def _goes_on(ctx, first, following, argument):
+    """Whether the condition is True before and after every iteration, so that only the trip count ends the loop."""
+
+    def true(value):
+        data = ctx.constant(value)
+        return data is not None and bool(data.numpy().reshape(-1)[0])
+
+    return true(first) and (following is argument or true(following))
+
+
+def _written(build, buffer, value, i, limit, back):
+    at = build.subtract(build.subtract(limit, 1), i) if back else i
+    zero = build.constant(np.array(0, np.int64))
+    row = build.reshape(value, dims=(1, *value.dims))
+    return build.dynamic_update_slice(buffer, row, (at, *[zero] * value.rank))
+
+
+def _unrolled(ctx, step, state, scans, steps, has_condition, backwards):
+    inner = _Inner(ctx, ctx.build)
+    rows = []
+    for i in range(steps):
+        state, scanned = step(inner, ctx.build.constant(np.array(i, np.int64)), tuple(state))
+        rows.append(scanned)
+        if has_condition:
+            known = ctx.constant(state[0])
+            if known is None:
+                raise NeedsInts("a carried value changes its type and the condition is known only at run time")
+            if not bool(known.numpy().reshape(-1)[0]):
+                break
+    if scans and not rows:
+        raise NeedsInts("a loop that never runs does not tell the types of its scanned results")
+    stacked = []
+    for k in range(scans):
+        column = [r[k] for r in rows][:: -1 if backwards[k] else 1]
+        parts = tuple(ctx.build.reshape(v, dims=(1, *v.dims)) for v in column)
+        stacked.append(ctx.build.concatenate(parts, axis=0))
+    return (*state[has_condition:], *stacked)

@@ -1,0 +1,115 @@
+"""Legalization: composites that a target refuses are decomposed, to a fixpoint; what is left is reported at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from ..ir import dims as sizes
+from ..ir.build import Builder, decompose
+from ..ir.errors import Diagnostic, InferenceError, IrcError, UnsupportedError
+from ..ir.graph import Node, Value
+from ..ir.model import Model
+from ..ir.rewrite import Rewriter
+from ..ir.types import TensorType
+from .capabilities import Capabilities
+from .manager import Level, set_level
+
+_MAX_DEPTH = 64
+"""Decompositions within decompositions; real ones stay below five."""
+
+
+@dataclass
+class LegalizeReport:
+    """What legalization did."""
+
+    target: str
+    decomposed: Counter[str] = field(default_factory=Counter)
+    """How often each composite was decomposed."""
+
+    def __str__(self) -> str:
+        listed = ", ".join(f"{name} x{count}" for name, count in sorted(self.decomposed.items()))
+        return f"decomposed for {self.target}: {listed or 'nothing'}"
+
+
+def legalize(model: Model, capabilities: Capabilities) -> LegalizeReport:
+    """Change `model` until the target claims every node of every function.
+
+    UnsupportedError has one diagnostic for each (operator, reason) that remains: how many nodes, and the first.
+    """
+    report = LegalizeReport(capabilities.name)
+    rewriter = Rewriter(model, "legalize")
+    refused: dict[Node, str] = {}
+    depth: dict[Node, int] = {}
+    for node in rewriter.worklist(model.nodes()):
+        reason = capabilities.claims(node)
+        if reason is None:
+            refused.pop(node, None)
+        elif (kept := _decompose(rewriter, node, depth)) is None:
+            report.decomposed[node.op.name] += 1
+            refused.pop(node, None)
+        else:
+            refused[node] = f"{reason}; it {kept}" if kept else reason
+    remaining = [(node, reason) for node, reason in refused.items() if node.graph is not None]
+    if remaining:
+        raise UnsupportedError(_diagnostics(capabilities.name, remaining))
+    set_level(model, Level.LEGAL)
+    return report
+
+
+def _decompose(rewriter: Rewriter, node: Node, depth: dict[Node, int]) -> str | None:
+    """Put the decomposition in the node's place.  None if done, else why not (empty for core operators)."""
+    if node.op.decompose is None:
+        return "has no decomposition" if node.op.is_composite else ""
+    level = depth.get(node, 0) + 1
+    if level > _MAX_DEPTH:
+        raise IrcError(f"the decomposition of {node.label} comes back to itself")
+    created: list[Node] = []
+    outer = rewriter.before(node)
+
+    def record(new: Node) -> None:
+        created.append(new)
+        depth[new] = level
+        if outer.on_create is not None:
+            outer.on_create(new)
+
+    build = Builder(rewriter.model, outer.graph, node, location=outer.location, on_create=record)
+    try:
+        values = decompose(build, node.op, node.operands, node.keywords)
+        _check_types(node, values)
+    except InferenceError as error:
+        for graph in node.all_graphs():
+            graph.parent = node  # a node of the abandoned decomposition may have taken it
+        for new in reversed([n for n in created if n.graph is outer.graph]):
+            rewriter.erase(new)
+        return str(error).removeprefix(f"{node.label}: ")
+    rewriter.replace(node, values)
+    return None
+
+
+def _check_types(node: Node, values: tuple[Value, ...]) -> None:
+    """A decomposition must give what the composite promised: number of results, element types, ranks, sizes."""
+    if len(values) != len(node.results):
+        raise IrcError(f"{node.label} has {len(node.results)} results, its decomposition {len(values)}")
+    for old, new in zip(node.results, values, strict=True):
+        a, b = old.type, new.type
+        if isinstance(a, TensorType) and isinstance(b, TensorType) and a.dims is not None and b.dims is not None:
+            fits = len(a.dims) == len(b.dims) and all(
+                sizes.equal(x, y) is not False for x, y in zip(a.dims, b.dims, strict=True)
+            )
+            if not fits or a.dtype is not b.dtype:
+                raise IrcError(f"{node.label} has type {a}, its decomposition {b}")
+
+
+def _diagnostics(target: str, refused: list[tuple[Node, str]]) -> list[Diagnostic]:
+    rows: dict[tuple[str, str], list[Node]] = {}
+    for node, reason in refused:
+        rows.setdefault((node.op.name, reason), []).append(node)
+    return [
+        Diagnostic("unsupported", f"{target} cannot run {op}: {reason} ({_count(nodes)}, first {nodes[0].label})")
+        for (op, reason), nodes in rows.items()
+    ]
+
+
+def _count(nodes: list[Node]) -> str:
+    return "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes"

@@ -1,0 +1,203 @@
+"""ONNX lowering of elementwise operators.  ONNX broadcasts as the IR does, so most are one node."""
+
+from __future__ import annotations
+
+from ...ir import dtypes
+from .lowering import lower
+
+UNARY = {
+    "abs": "Abs",
+    "negate": "Neg",
+    "exponential": "Exp",
+    "log": "Log",
+    "logistic": "Sigmoid",
+    "tanh": "Tanh",
+    "sqrt": "Sqrt",
+    "ceil": "Ceil",
+    "floor": "Floor",
+    "round_nearest_even": "Round",
+    "sine": "Sin",
+    "cosine": "Cos",
+    "tan": "Tan",
+    "asin": "Asin",
+    "acos": "Acos",
+    "atan": "Atan",
+    "sinh": "Sinh",
+    "cosh": "Cosh",
+    "asinh": "Asinh",
+    "acosh": "Acosh",
+    "atanh": "Atanh",
+    "erf": "Erf",
+    "Relu": "Relu",
+    "HardSwish": "HardSwish",
+    "Mish": "Mish",
+    "Softplus": "Softplus",
+    "Softsign": "Softsign",
+    "Reciprocal": "Reciprocal",
+    "IsNaN": "IsNaN",
+}
+BINARY = {"subtract": "Sub", "power": "Pow", "Pow": "Pow", "PRelu": "PRelu"}
+VARIADIC = {"Max": "Max", "Min": "Min", "Sum": "Sum", "Mean": "Mean"}
+WITH_ATTRIBUTES = {"LeakyRelu": ("alpha",), "Elu": ("alpha",), "Selu": ("alpha", "gamma"), "Gelu": ("approximate",), "HardSigmoid": ("alpha", "beta"), "Celu": ("alpha",), "ThresholdedRelu": ("alpha",), "Shrink": ("bias", "lambd")}  # fmt: skip
+COMPARE = {"eq": ("Equal", False), "ne": ("Equal", True), "lt": ("Less", False), "le": ("LessOrEqual", False), "gt": ("Greater", False), "ge": ("GreaterOrEqual", False)}  # fmt: skip
+
+
+def _real(ctx, x, **attributes):
+    return "ONNX has no complex arithmetic" if x.dtype.is_complex else None
+
+
+def _unary(kind):
+    return lambda ctx, x: ctx.op(kind, x)
+
+
+def _binary(kind):
+    return lambda ctx, x, y: ctx.op(kind, x, y)
+
+
+def _parametric(kind):
+    return lambda ctx, *xs, **attributes: ctx.op(kind, *xs, **attributes)
+
+
+for _name, _kind in UNARY.items():
+    lower(_name, when=lambda ctx, x: _real(ctx, x))(_unary(_kind))
+for _name, _kind in BINARY.items():
+    lower(_name, when=(lambda ctx, x, slope: _real(ctx, x)) if _name == "PRelu" else (lambda ctx, x, y: _real(ctx, x)))(
+        (lambda ctx, x, slope: ctx.op("PRelu", x, slope)) if _name == "PRelu" else _binary(_kind)
+    )
+for _name, _kind in VARIADIC.items():
+    lower(_name)((lambda kind: lambda ctx, xs: ctx.op(kind, *xs))(_kind))
+for _name in WITH_ATTRIBUTES:
+    lower(_name)(_parametric(_name))
+
+
+@lower("add")
+def add(ctx, x, y):
+    return ctx.op("Or" if x.dtype.is_bool else "Add", x, y)
+
+
+@lower("multiply")
+def multiply(ctx, x, y):
+    return ctx.op("And" if x.dtype.is_bool else "Mul", x, y)
+
+
+@lower("divide")
+def divide(ctx, x, y):
+    return ctx.op("Div", x, y)
+
+
+@lower("remainder")
+def remainder(ctx, x, y):
+    return ctx.op("Mod", x, y, fmod=1)
+
+
+@lower("Mod", when=lambda ctx, x, y: "ONNX's Mod of floats takes the sign of x" if x.dtype.is_float else None)
+def mod(ctx, x, y):
+    return ctx.op("Mod", x, y, fmod=0)
+
+
+@lower("maximum")
+def maximum(ctx, x, y):
+    return ctx.op("Or" if x.dtype.is_bool else "Max", x, y)
+
+
+@lower("minimum")
+def minimum(ctx, x, y):
+    return ctx.op("And" if x.dtype.is_bool else "Min", x, y)
+
+
+@lower("sign", when=lambda ctx, x: _real(ctx, x))
+def sign(ctx, x):
+    """ONNX Sign of NaN and -0 is engine-defined, so floats select x itself where it is 0 or NaN."""
+    plain = ctx.op("Sign", x)
+    if not x.dtype.is_float:
+        return plain
+    boolean = x.tensor.with_dtype(dtypes.bool_)
+    special = ctx.op("Or", ctx.op("IsNaN", x, type=boolean), ctx.op("Equal", x, ctx.like(0, x), type=boolean), type=boolean)
+    return ctx.op("Where", special, x, plain)
+
+
+@lower("rsqrt", when=lambda ctx, x: _real(ctx, x))
+def rsqrt(ctx, x):
+    return ctx.op("Reciprocal", ctx.op("Sqrt", x))
+
+
+@lower("exponential_minus_one", when=lambda ctx, x: _real(ctx, x))
+def exponential_minus_one(ctx, x):
+    """Elu with alpha 1 is e^x - 1 below 0; above, the difference loses nothing that matters at 1 or more."""
+    return ctx.op("Where", ctx.op("Less", x, ctx.like(0, x), type=x.tensor.with_dtype(dtypes.bool_)), ctx.op("Elu", x, alpha=1.0), ctx.op("Sub", ctx.op("Exp", x), ctx.like(1, x)))  # fmt: skip
+
+
+for _name, _words in {"and": ("And", "BitwiseAnd"), "or": ("Or", "BitwiseOr"), "xor": ("Xor", "BitwiseXor")}.items():
+    lower(_name)((lambda words: lambda ctx, x, y: ctx.op(words[0] if x.dtype.is_bool else words[1], x, y))(_words))
+
+
+@lower("not")
+def not_(ctx, x):
+    return ctx.op("Not" if x.dtype.is_bool else "BitwiseNot", x)
+
+
+@lower("compare")
+def compare(ctx, x, y, *, direction):
+    kind, negated = COMPARE[direction]
+    out = ctx.op(kind, x, y)
+    return ctx.op("Not", out) if negated else out
+
+
+@lower("select")
+def select(ctx, predicate, x, y):
+    return ctx.op("Where", predicate, x, y)
+
+
+@lower("clamp")
+def clamp(ctx, low, x, high):
+    return ctx.op("Min", ctx.op("Max", x, low), high)
+
+
+def _bounds_are_scalars(ctx, x, low, high):
+    wide = [b for b in (low, high) if b is not None and b.rank]
+    return "ONNX's Clip takes scalar bounds" if wide else None
+
+
+@lower("Clip", when=_bounds_are_scalars)
+def clip(ctx, x, low, high):
+    return ctx.op("Clip", x, low, high)
+
+
+@lower("IsInf")
+def is_inf(ctx, x, *, detect_negative, detect_positive):
+    return ctx.op("IsInf", x, detect_negative=int(detect_negative), detect_positive=int(detect_positive))
+
+
+@lower("is_finite")
+def is_finite(ctx, x):
+    boolean = ctx.results[0]
+    return ctx.op("Not", ctx.op("Or", ctx.op("IsNaN", x, type=boolean), ctx.op("IsInf", x, type=boolean)))
+
+
+@lower("Swish")
+def swish(ctx, x, *, alpha):
+    scaled = x if alpha == 1.0 else ctx.op("Mul", x, ctx.like(alpha, x))
+    return ctx.op("Mul", x, ctx.op("Sigmoid", scaled))
+
+
+@lower("convert", when=lambda ctx, x, *, dtype, saturate: "ONNX cannot cast complex numbers" if x.dtype.is_complex or dtype.is_complex else None)  # fmt: skip
+def convert(ctx, x, *, dtype, saturate):
+    """ONNX leaves out-of-range casts from float to integer undefined, so those clip first and send NaN to 0."""
+    extra = {"saturate": int(saturate)} if dtype.is_float and dtype.bits == 8 else {}
+    if not (x.dtype.is_float and dtype.is_integer):
+        return ctx.op("Cast", x, to=dtype.onnx, **extra)
+    wide = ctx.cast(x, dtypes.f64)
+    boolean = wide.tensor.with_dtype(dtypes.bool_)
+    zeroed = ctx.op("Where", ctx.op("IsNaN", wide, type=boolean), ctx.like(0, wide), wide, type=wide.type)
+    low, high = int(dtype.min_value()), int(dtype.max_value())
+    if dtype.bits < 64:
+        return ctx.op("Cast", ctx.op("Clip", zeroed, ctx.like(low, wide), ctx.like(high, wide), type=wide.type), to=dtype.onnx)
+    # 2^63 - 1 is no f64: what is at least 2^63 (2^64 unsigned) is chosen after the cast.
+    below = ctx.op("Clip", zeroed, ctx.like(low, wide), ctx.constant(float(high + 1) * (1 - 2.0**-53), dtypes.f64), type=wide.type)
+    over = ctx.op("GreaterOrEqual", zeroed, ctx.constant(float(high + 1), dtypes.f64), type=boolean)
+    return ctx.op("Where", over, ctx.constant(high, dtype), ctx.op("Cast", below, to=dtype.onnx))
+
+
+@lower("optimization_barrier")
+def optimization_barrier(ctx, xs):
+    return tuple(ctx.op("Identity", x, type=x.type) for x in xs)

@@ -1,0 +1,71 @@
+"""ONNX lowering of operators that pick or place elements by index.
+
+ONNX leaves indices out of range undefined, so takes clamp unless the indices are known to be in range.
+"""
+
+from __future__ import annotations
+
+from ...ir import dtypes
+from .lowering import lower
+
+REDUCTIONS = {"replace": "none", "sum": "add", "prod": "mul", "max": "max", "min": "min"}
+
+
+def _clamped(ctx, indices, size):
+    """Indices limited to [-size, size), which ONNX accepts; as they are if the model knows them to be inside."""
+    if isinstance(size, int) and indices.ints is not None and all(isinstance(i, int) and -size <= i < size for i in indices.ints):
+        return indices
+    wide = ctx.cast(indices, dtypes.i64)
+    low, high = ctx.reshape(ctx.ints([-1 * size]), ()), ctx.reshape(ctx.ints([size - 1]), ())
+    return ctx.op("Clip", wide, low, high, type=wide.type)
+
+
+@lower("take")
+def take(ctx, x, indices, *, axis):
+    return ctx.op("Gather", x, _clamped(ctx, indices, x.dims[axis]), axis=axis)
+
+
+@lower("take_along_axis")
+def take_along_axis(ctx, x, indices, *, axis):
+    return ctx.op("GatherElements", x, _clamped(ctx, indices, x.dims[axis]), axis=axis)
+
+
+def _in_range(ctx, x, indices, updates, *, axis, kind):
+    if kind not in REDUCTIONS:
+        return f"ONNX cannot combine by {kind}"
+    size = x.dims[axis]
+    if indices.ints is not None and isinstance(size, int) and all(isinstance(i, int) and -size <= i < size for i in indices.ints):
+        return None
+    return "ONNX does not drop updates whose index is out of range"
+
+
+@lower("put_along_axis", when=_in_range)
+def put_along_axis(ctx, x, indices, updates, *, axis, kind):
+    return ctx.op("ScatterElements", x, indices, updates, axis=axis, reduction=REDUCTIONS[kind])
+
+
+@lower("GatherND")
+def gather_nd(ctx, x, indices, *, batch_dims):
+    depth = indices.dims[-1]
+    picked = x.dims[batch_dims : batch_dims + depth]
+    wide = ctx.cast(indices, dtypes.i64)
+    low, high = ctx.ints([-1 * d for d in picked]), ctx.ints([d - 1 for d in picked])
+    clamped = ctx.op("Min", ctx.op("Max", wide, low, type=wide.type), high, type=wide.type)
+    return ctx.op("GatherND", x, clamped, batch_dims=batch_dims)
+
+
+@lower("OneHot")
+def one_hot(ctx, indices, values, *, depth, axis):
+    return ctx.op("OneHot", indices, ctx.ints([depth]), values, axis=axis)
+
+
+@lower("dynamic_slice")
+def dynamic_slice(ctx, x, starts, *, sizes):
+    """Starts clamp so that the block fits."""
+    vector = [ctx.reshape(ctx.cast(s, dtypes.i64), (1,)) for s in starts]
+    type_ = vector[0].tensor.with_dims([len(vector)])
+    joined = ctx.op("Concat", *vector, type=type_, axis=0)
+    last = ctx.ints([d - s for d, s in zip(x.dims, sizes, strict=True)])
+    begin = ctx.op("Max", ctx.op("Min", joined, last, type=type_), ctx.constant(0, dtypes.i64), type=type_)
+    end = ctx.op("Add", begin, ctx.ints(sizes), type=type_)
+    return ctx.op("Slice", x, begin, end, ctx.constant(list(range(x.rank)), dtypes.i64))

@@ -1,0 +1,27 @@
+"""ONNX lowering of Resize."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir import dtypes
+from .lowering import lower
+
+
+@lower("Resize")
+def resize(ctx, x, *, dims, scales, mode, coordinate_mode, nearest_mode, cubic_coeff_a, exclude_outside, extrapolation_value, antialias, roi):  # fmt: skip
+    attributes = {"mode": mode, "coordinate_transformation_mode": coordinate_mode}
+    if mode == "nearest":
+        attributes["nearest_mode"] = nearest_mode
+    if mode == "cubic":
+        attributes["cubic_coeff_a"] = cubic_coeff_a
+        attributes["exclude_outside"] = int(exclude_outside)
+    if antialias:
+        attributes["antialias"] = 1
+    region = None
+    if coordinate_mode == "tf_crop_and_resize":
+        attributes["extrapolation_value"] = extrapolation_value
+        region = ctx.constant(np.array(roi, np.float32), dtypes.f32)
+    if scales:
+        return ctx.op("Resize", x, region, ctx.constant(np.array(scales, np.float32), dtypes.f32), **attributes)
+    return ctx.op("Resize", x, region, None, ctx.ints(dims), **attributes)

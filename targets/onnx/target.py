@@ -1,0 +1,105 @@
+"""The ONNX target: exports a legal model and runs it on ONNX Runtime's CPU provider."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+
+from ...ir.dtypes import DType
+from ...ir.errors import IrcError
+from ...ir.facts import Fact
+from ...ir.model import Model, Node
+from ...ir.types import TensorType
+from ...runtime.backend import Program
+from ..base import Target
+from . import (  # noqa: F401 (importing a family registers its rules)
+    control,
+    convolution,
+    elementwise,
+    indexing,
+    linalg,
+    normalization,
+    quantization,
+    recurrent,
+    reduction,
+    resize,
+    shape,
+    sort,
+    window,
+)
+from .export import export_onnx
+from .lowering import TABLE
+
+
+class ClaimContext:
+    """What a `when` of this target may ask."""
+
+    def numbers(self, values: Sequence[Any], what: str) -> str | None:
+        """A refusal if a size that ONNX takes as an attribute is symbolic."""
+        odd = next((v for v in values if not isinstance(v, int)), None)
+        return None if odd is None else f"{what} {odd} is symbolic, and ONNX takes it as an attribute"
+
+    def constant(self, fact: Fact | None, what: str) -> str | None:
+        """A refusal if an operand is not a constant."""
+        return None if fact is None or fact.data is not None else f"{what} is not a constant"
+
+
+class OnnxProgram:
+    """An ONNX Runtime session."""
+
+    def __init__(self, proto: onnx.ModelProto) -> None:
+        self._proto = proto
+        options = ort.SessionOptions()
+        options.log_severity_level = 3
+        try:
+            self._session = ort.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # ONNX Runtime raises classes of its own without a common public base
+            raise IrcError(f"ONNX Runtime refuses the exported model: {error}") from error
+        self._inputs = [i.name for i in self._session.get_inputs()]
+        self._given = [i.name for i in proto.graph.input]
+
+    @property
+    def source(self) -> str:
+        return onnx.printer.to_text(self._proto)
+
+    def run(self, arguments: Sequence[Any], as_numpy: bool) -> Sequence[Any]:
+        feeds = {n: a for n, a in zip(self._given, arguments, strict=True) if n in self._inputs}
+        return [np.array(r) if isinstance(r, np.ndarray) else r for r in self._session.run(None, feeds)]
+
+    def save(self, folder: Path) -> None:
+        onnx.save(self._proto, folder / "model.onnx")
+
+
+class OnnxTarget(Target):
+    """Export in ONNX's idioms; ONNX Runtime runs it, for every size."""
+
+    name: ClassVar[str] = "onnx"
+
+    def claims(self, node: Node) -> str | None:
+        for value in (*node.operands, *node.results):
+            if value is not None and isinstance(value.type, TensorType) and value.type.dtype.onnx > 23:
+                return f"opset 21 has no element type {value.type.dtype}"
+        return self.claim_by_table(TABLE, node, ClaimContext())
+
+    def compile(self, model: Model, entry: str, state: dict[str, Any]) -> Program:
+        return OnnxProgram(export_onnx(model, entry))
+
+    def load(self, folder: Path, model: Model, entry: str, state: dict[str, Any]) -> Program:
+        return OnnxProgram(onnx.load(folder / "model.onnx"))
+
+    def to_numpy(self, array: Any) -> Any:
+        return np.array(array)
+
+    def dtype_of(self, array: Any) -> DType | None:
+        return DType.from_numpy(array.dtype) if isinstance(array, np.ndarray) else None
+
+    def versions(self) -> dict[str, str]:
+        return {"onnx": onnx.__version__, "onnxruntime": ort.__version__}
+
+    def devices(self) -> Sequence[str]:
+        return tuple(p.removesuffix("ExecutionProvider").lower() for p in ort.get_available_providers())

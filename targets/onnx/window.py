@@ -1,0 +1,55 @@
+"""ONNX lowering of pools."""
+
+from __future__ import annotations
+
+from .lowering import lower
+
+
+def _numeric_pads(ctx, pads):
+    return ctx.numbers([p for pair in pads for p in pair], "padding")
+
+
+def _pads(pads):
+    return [p[0] for p in pads] + [p[1] for p in pads]
+
+
+def _max_pool_claim(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, storage_order, with_indices):
+    return _numeric_pads(ctx, pads)
+
+
+@lower("MaxPool", when=_max_pool_claim)
+def max_pool(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, storage_order, with_indices):
+    return ctx.ops("MaxPool", x, kernel_shape=kernel_shape, strides=strides, dilations=dilations, pads=_pads(pads), ceil_mode=int(ceil_mode), storage_order=storage_order)  # fmt: skip
+
+
+def _average_pool_claim(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, count_include_pad):
+    return _numeric_pads(ctx, pads)
+
+
+@lower("AveragePool", when=_average_pool_claim)
+def average_pool(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, count_include_pad):
+    return ctx.op("AveragePool", x, kernel_shape=kernel_shape, strides=strides, dilations=dilations, pads=_pads(pads), ceil_mode=int(ceil_mode), count_include_pad=int(count_include_pad))  # fmt: skip
+
+
+def _lp_pool_claim(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, p):
+    return _numeric_pads(ctx, pads)
+
+
+@lower("LpPool", when=_lp_pool_claim)
+def lp_pool(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, p):
+    return ctx.op("LpPool", x, kernel_shape=kernel_shape, strides=strides, dilations=dilations, pads=_pads(pads), ceil_mode=int(ceil_mode), p=p)  # fmt: skip
+
+
+@lower("GlobalAveragePool")
+def global_average_pool(ctx, x):
+    return ctx.op("GlobalAveragePool", x)
+
+
+@lower("GlobalMaxPool")
+def global_max_pool(ctx, x):
+    return ctx.op("GlobalMaxPool", x)
+
+
+@lower("GlobalLpPool")
+def global_lp_pool(ctx, x, *, p):
+    return ctx.op("GlobalLpPool", x, p=p)

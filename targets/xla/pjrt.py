@@ -1,0 +1,162 @@
+"""All calls below jax's public interface: compile, place arrays, run, serialize.  Nothing else touches jaxlib's internals.
+
+Tested with jax 0.10.2 (Python 3.11) and written for the calls that 0.12.0 has too.  Nothing here changes jax's
+configuration: 64-bit types are asked for call by call.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform as host
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jax.extend import backend as jax_backend
+from jax.sharding import SingleDeviceSharding
+from jaxlib import _jax, xla_client
+
+from ...ir.dtypes import DType
+from ...ir.errors import IrcError
+
+TESTED = ("0.10.2",)
+"""Versions of jax that the tests were run with."""
+
+Shape = tuple[int, ...]
+
+
+class Device:
+    """One device of a platform, and what compiling and running for it takes."""
+
+    def __init__(self, platform: str, index: int) -> None:
+        try:
+            self.client = jax_backend.get_backend(platform or None)
+        except RuntimeError as error:
+            raise IrcError(f"XLA has no platform {platform!r} here: {error}") from error
+        devices = self.client.local_devices()
+        if not 0 <= index < len(devices):
+            raise IrcError(f"XLA's platform {self.client.platform} has {len(devices)} devices, there is no number {index}")
+        self.device = devices[index]
+        self.platform: str = "cpu" if self.device.platform == "cpu" else self.client.platform
+        self.sharding = SingleDeviceSharding(self.device)
+        self._list = xla_client.DeviceList((self.device,))
+
+    def put(self, array: np.ndarray[Any, Any], dtype: DType, *, alias: bool) -> Any:
+        """A device array.  With `alias` it may share the memory of a host array, which must then never change."""
+        aval = jax.core.ShapedArray(array.shape, dtype.numpy)
+        return _jax.batched_device_put(aval, self.sharding, [array], [self.device], True, not alias, enable_x64=True)
+
+    def move(self, array: Any) -> Any:
+        """A jax array on this device; one that is there already is returned as it is."""
+        if array.sharding == self.sharding:
+            return array
+        return jax.device_put(array, self.sharding)
+
+    def options(self, overrides: Sequence[tuple[str, Any]]) -> Any:
+        options = xla_client.CompileOptions()
+        # bf16 and f16 values are rounded where the program says so, not where a fusion ends.
+        options.env_option_overrides = [("xla_allow_excess_precision", False), *overrides]
+        return options
+
+    def compile(self, module: bytes | str, overrides: Sequence[tuple[str, Any]]) -> Any:
+        """A loaded executable from StableHLO text or bytecode; IrcError with XLA's message if it refuses."""
+        _register_kernels(self.platform)
+        try:
+            return self.client.compile_and_load(module, self._list, self.options(overrides))
+        except jax.errors.JaxRuntimeError as error:
+            raise IrcError(f"XLA cannot compile this program: {error}") from error
+
+    def restore(self, data: bytes, overrides: Sequence[tuple[str, Any]]) -> Any:
+        """A loaded executable from `serialize`'s bytes.  Check `fingerprint` first: XLA loads foreign code and only logs."""
+        _register_kernels(self.platform)
+        try:
+            return self.client.deserialize_executable(data, self._list, self.options(overrides))
+        except jax.errors.JaxRuntimeError as error:
+            raise IrcError(f"XLA cannot load this compiled program: {error}") from error
+
+    def serialize(self, executable: Any) -> bytes:
+        return bytes(executable.serialize())
+
+    def receiver(self, dtype: DType, dims: Shape) -> Any:
+        """What turns a raw result into a jax array."""
+        return _jax.array_result_handler(jax.core.ShapedArray(dims, dtype.numpy), self.sharding, True, True)
+
+    def placer(self, dtype: DType, dims: Shape) -> Callable[[Any, bool], Any]:
+        """`put` for arrays of one type and shape, with everything that does not change prepared.
+
+        place(array, alias): with `alias` the device may read the array's memory until the program that uses it is done.
+        """
+        aval, sharding, devices, put = jax.core.ShapedArray(dims, dtype.numpy), self.sharding, [self.device], _jax.batched_device_put
+
+        def place(array: Any, alias: bool) -> Any:
+            return put(aval, sharding, [array], devices, True, not alias, enable_x64=True)
+
+        return place
+
+    def fingerprint(self) -> dict[str, str]:
+        """What compiled code depends on besides the program: versions, platform, device kind, features of the CPU."""
+        return {
+            "jaxlib": xla_client.__version__ if hasattr(xla_client, "__version__") else jax.lib.__version__,
+            "platform": self.platform,
+            "platform_version": str(self.client.platform_version),
+            "device_kind": str(self.device.device_kind),
+            "cpu": cpu_features(),
+        }
+
+
+def runner(executable: Any, receivers: Sequence[Any]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """A function from device arrays to device arrays."""
+    execute, handlers = executable.execute_sharded, list(receivers)
+
+    def run(buffers: Sequence[Any]) -> Sequence[Any]:
+        results: Sequence[Any] = execute(buffers).consume_with_handlers(handlers)
+        return results
+
+    return run
+
+
+@lru_cache(maxsize=None)
+def device(platform: str, index: int) -> Device:
+    """The device number `index` of a platform (empty: jax's default)."""
+    return Device(platform, index)
+
+
+def is_array(value: Any) -> bool:
+    """Whether it is one of XLA's arrays."""
+    return isinstance(value, jax.Array)
+
+
+def devices() -> list[str]:
+    """`platform:index` of every local device of the default platform and of the CPU."""
+    found = {}
+    for name in (None, "cpu"):
+        for d in jax_backend.get_backend(name).local_devices():
+            found[f"{d.platform}:{d.id}"] = None
+    return list(found)
+
+
+@lru_cache(maxsize=None)
+def cpu_features() -> str:
+    """A digest of the instruction sets of this machine's CPU, with the architecture in front."""
+    path = Path("/proc/cpuinfo")
+    flags: set[str] = set()
+    if path.exists():
+        for line in path.read_text(errors="replace").splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() in ("flags", "Features"):
+                flags.update(value.split())
+                break
+    digest = hashlib.sha256(" ".join(sorted(flags)).encode()).hexdigest()[:16]
+    return f"{host.system()}-{host.machine()}-{digest}"
+
+
+@lru_cache(maxsize=None)
+def _register_kernels(platform: str) -> None:
+    """Load LAPACK's kernels: programs that call them crash the process otherwise."""
+    if platform == "cpu":
+        from jaxlib import lapack
+
+        lapack._lapack.initialize()

@@ -1,0 +1,178 @@
+"""A compiled program of the XLA target: runs, prints and saves itself.  Compiling is the target's work."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...ir import dtypes
+from ...ir.data import Data, MappedData
+from ...ir.dtypes import DType
+from ...ir.errors import FormatError, IrcError
+from ...ir.model import Constant, Model
+from .pjrt import Device, Shape, runner
+
+Signature = list[tuple[DType, Shape]]
+
+MODULE, COMPILED, MANIFEST, WEIGHTS = "module.mlir", "program.bin", "program.json", "weights.bin"
+ALIGNMENT = 64
+"""Bytes; XLA reads mapped weights in place if they start at a multiple of it."""
+
+
+class Placed:
+    """A constant on the device.  Programs hold it, `state` only refers to it: it goes with the last program."""
+
+    __slots__ = ("__weakref__", "buffer", "data")
+
+    def __init__(self, buffer: Any, data: Data) -> None:
+        self.buffer = buffer
+        self.data = data
+
+
+def place(device: Device, key: Any, data: Data, state: dict[str, Any]) -> Placed:
+    """The data on the device, put there once for all programs that share `state`."""
+    known: weakref.WeakValueDictionary[Any, Placed] = state.setdefault("xla.placed", weakref.WeakValueDictionary())
+    placed = known.get(key)
+    if placed is None:
+        # Data never changes, so the device may use its memory as it is.
+        known[key] = placed = Placed(device.put(data.numpy(), data.dtype, alias=True), data)
+    return placed
+
+
+class XlaProgram:
+    """StableHLO compiled for one device.  `weights` are (constant name, placed data), passed behind the inputs."""
+
+    def __init__(
+        self,
+        device: Device,
+        source: str,
+        executable: Any,
+        inputs: Signature,
+        outputs: Signature,
+        weights: Sequence[tuple[str, Placed]],
+        traps: Sequence[str],
+        overrides: Sequence[tuple[str, Any]],
+        state: dict[str, Any],
+    ) -> None:
+        self.source = source
+        self.device = device
+        self.executable = executable
+        self.inputs = inputs
+        self.outputs = outputs
+        self.weights = list(weights)
+        self.traps = list(traps)
+        self._overrides = list(overrides)
+        self._state = state
+        self._buffers = [p.buffer for _, p in self.weights]
+        self._place = [device.placer(*i) for i in inputs]
+        error: Signature = [(dtypes.i32, ())] if traps else []
+        self._run = runner(executable, [device.receiver(*o) for o in [*outputs, *error]])
+        self._synchronous = bool(outputs or traps)
+
+    def run(self, arguments: Sequence[Any], as_numpy: bool) -> Sequence[Any]:
+        """See `runtime.backend.Program`."""
+        # Copying the results waits for the program, so until then it may read the caller's NumPy memory in place.
+        alias = as_numpy and self._synchronous
+        buffers = [
+            place(a, alias) if isinstance(a, np.ndarray) else self.device.move(a)
+            for place, a in zip(self._place, arguments, strict=True)
+        ]
+        results = self._run(buffers + self._buffers)
+        if self.traps:
+            results = list(results)
+            if number := int(results.pop()):
+                raise IrcError(self.traps[number - 1])
+        if as_numpy:
+            return [np.array(r) for r in results]
+        return results
+
+    def save(self, folder: Path) -> None:
+        """Write the module, the compiled code, a manifest, and the weights that the executable's model has not."""
+        compiled = self.device.serialize(self.executable)
+        (folder / MODULE).write_text(self.source)
+        (folder / COMPILED).write_bytes(compiled)
+        model = self._state.get("model")
+        rows = []
+        with (folder / WEIGHTS).open("wb") as out:
+            for name, placed in self.weights:
+                row: dict[str, Any] = {"name": name, "dtype": placed.data.dtype.name, "shape": list(placed.data.shape)}
+                if not _has(model, name, placed.data):
+                    out.write(b"\0" * (-out.tell() % ALIGNMENT))
+                    row["offset"] = out.tell()
+                    out.write(np.ascontiguousarray(placed.data.numpy()).reshape(-1).view(np.uint8).data)
+                rows.append(row)
+        manifest = {
+            "fingerprint": self.device.fingerprint(),
+            "overrides": [list(o) for o in self._overrides],
+            "module_sha256": hashlib.sha256(self.source.encode()).hexdigest(),
+            "compiled_sha256": hashlib.sha256(compiled).hexdigest(),
+            "inputs": _signature_rows(self.inputs),
+            "outputs": _signature_rows(self.outputs),
+            "weights": rows,
+            "traps": self.traps,
+        }
+        (folder / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n")
+
+
+def load(device: Device, folder: Path, model: Model, overrides: Sequence[tuple[str, Any]], state: dict[str, Any]) -> XlaProgram:
+    """What `XlaProgram.save` wrote.  Code compiled elsewhere or otherwise is not loaded: the module is compiled anew."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text())
+        source = (folder / MODULE).read_text()
+        inputs, outputs = _signature(manifest["inputs"]), _signature(manifest["outputs"])
+        rows, traps = manifest["weights"], [str(t) for t in manifest["traps"]]
+        wanted = (manifest["module_sha256"], manifest["compiled_sha256"])
+        fingerprint, saved_overrides = manifest["fingerprint"], [tuple(o) for o in manifest["overrides"]]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise FormatError(f"{folder / MANIFEST}: not a compiled XLA program: {error}") from error
+    if hashlib.sha256(source.encode()).hexdigest() != wanted[0]:
+        raise FormatError(f"{folder / MODULE}: the checksum differs from the manifest's; the artifact is damaged")
+    weights = [(str(r["name"]), _stored_weight(device, folder, r, model, state)) for r in rows]
+    executable = None
+    if not differences(fingerprint, device.fingerprint()) and saved_overrides == list(overrides):
+        compiled = (folder / COMPILED).read_bytes() if (folder / COMPILED).exists() else b""
+        if hashlib.sha256(compiled).hexdigest() != wanted[1]:
+            raise FormatError(f"{folder / COMPILED}: the checksum differs from the manifest's; the artifact is damaged")
+        executable = device.restore(compiled, overrides)
+    if executable is None:
+        executable = device.compile(source, overrides)
+    return XlaProgram(device, source, executable, inputs, outputs, weights, traps, overrides, state)
+
+
+def differences(saved: dict[str, str], here: dict[str, str]) -> list[str]:
+    """What keeps compiled code from running here, one line each."""
+    return [f"{k}: compiled for {saved.get(k)}, here {v}" for k, v in here.items() if saved.get(k) != v]
+
+
+def _has(model: Model | None, name: str, data: Data) -> bool:
+    constant: Constant | None = model.constants.get(name) if model is not None else None
+    return constant is not None and constant.data is not None and constant.data is data
+
+
+def _stored_weight(device: Device, folder: Path, row: dict[str, Any], model: Model, state: dict[str, Any]) -> Placed:
+    dtype, shape = DType.of(row["dtype"]), tuple(int(n) for n in row["shape"])
+    if "offset" not in row:
+        constant = model.constants.get(row["name"])
+        data = None if constant is None else constant.data
+        if data is None or data.dtype is not dtype or data.shape != shape:
+            raise FormatError(f"{folder / MANIFEST}: the model has no constant {row['name']!r} of type {dtype}{list(shape)}")
+        return place(device, id(data), data, state)
+    mapped = MappedData(folder / WEIGHTS, int(row["offset"]), dtype, shape)
+    return place(device, (str(folder), row["offset"]), mapped, state)
+
+
+def _signature_rows(signature: Signature) -> list[list[Any]]:
+    return [[d.name, list(s)] for d, s in signature]
+
+
+def _signature(rows: list[Any]) -> Signature:
+    return [(DType.of(d), tuple(int(n) for n in s)) for d, s in rows]
+
+
+__all__ = ["Placed", "XlaProgram", "differences", "load", "place"]

@@ -1,0 +1,98 @@
+"""The XLA target: claims by the lowering table, emits StableHLO for one set of sizes, compiles it with PJRT."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...ir.dtypes import DType
+from ...ir.errors import IrcError
+from ...ir.model import Model, Node
+from ...ir.types import TensorType
+from ..base import Options, Target, refuse
+from . import pjrt, program, types, weights
+from .emit import emit
+from .lowering import load
+
+
+@dataclass(frozen=True)
+class XlaOptions(Options):
+    """`platform`: cpu, cuda, tpu, ... (empty: jax's default).  `device`: number of the device on it.
+
+    `optimization_level`: XLA's, 0 to 3 (-1: its default); 0 halves the time to compile and costs about half the speed.
+    """
+
+    platform: str = ""
+    device: int = 0
+    optimization_level: int = -1
+
+
+class _Claims:
+    """The context of `when` rules, which look at facts only."""
+
+    def refuse(self, why: str) -> None:
+        refuse(why)
+
+
+class XlaTarget(Target):
+    """See the module.  `options` is an `XlaOptions`."""
+
+    name = "xla"
+    options_class = XlaOptions
+    per_shape = True
+    requires = ("jax", "jaxlib")
+    options: XlaOptions
+
+    def __init__(self, options: Options | None = None) -> None:
+        super().__init__(options)
+        if not -1 <= self.options.optimization_level <= 3:
+            raise IrcError(f"option optimization_level of target xla must be -1 to 3, got {self.options.optimization_level}")
+
+    @cached_property
+    def device(self) -> pjrt.Device:
+        """Opened at the first compilation; claims need none."""
+        return pjrt.device(self.options.platform, self.options.device)
+
+    @property
+    def _overrides(self) -> list[tuple[str, Any]]:
+        level = self.options.optimization_level
+        return [] if level < 0 else [("xla_backend_optimization_level", level)]
+
+    def claims(self, node: Node) -> str | None:
+        for value in (*node.operands, *node.results):
+            if value is None:
+                continue
+            if not isinstance(value.type, TensorType):
+                return f"XLA has no values of type {value.type}"
+            if (why := types.refusal(value.type.dtype)) is not None:
+                return why
+        return self.claim_by_table(load(), node, _Claims())
+
+    def compile(self, model: Model, entry: str, state: dict[str, Any]) -> program.XlaProgram:
+        emitted = emit(model, entry, self.device.platform)
+        executable = self.device.compile(emitted.bytecode, self._overrides)
+        placed = weights.placed(self.device, model, emitted.weights, state)
+        return program.XlaProgram(
+            self.device, emitted.text, executable, emitted.inputs, emitted.outputs, placed, emitted.traps, self._overrides, state
+        )
+
+    def load(self, folder: Path, model: Model, entry: str, state: dict[str, Any]) -> program.XlaProgram:
+        """Compiled code of another jaxlib, platform or CPU is not loaded; its module is compiled here instead."""
+        return program.load(self.device, folder, model, self._overrides, state)
+
+    def to_numpy(self, array: Any) -> np.ndarray[Any, Any]:
+        return np.array(array)
+
+    def dtype_of(self, array: Any) -> DType | None:
+        return DType.from_numpy(array.dtype) if pjrt.is_array(array) else None
+
+    def versions(self) -> dict[str, str]:
+        return self.device.fingerprint()
+
+    def devices(self) -> Sequence[str]:
+        return pjrt.devices()
