@@ -22,10 +22,17 @@ def command(model: Path, target: tuple[str, ...], as_json: bool) -> int:
 
     rows: list[dict[str, Any]] = []
     if model.suffix == ".onnx":
-        from ..frontends.onnx.importer import check_onnx
+        from ..frontends.onnx import check_onnx
 
         rows.extend(
-            {"stage": "import", "operator": r.name, "count": r.count, "first": r.first, "reason": r.reason} for r in check_onnx(model)
+            {
+                "stage": "import",
+                "operator": f"{r.domain}.{r.operator}" if r.domain else r.operator,
+                "count": r.count,
+                "first": r.first_node,
+                "reason": r.reason,
+            }
+            for r in check_onnx(model)
         )
     if not rows:
         from .. import read

@@ -181,7 +181,7 @@ def _named(node: Node) -> str:
 
 
 def _head(node: Node) -> str:
-    return print_node(node).partition("\n")[0]
+    return print_node(node, sub_graphs=False)
 
 
 def _nodes(

@@ -182,7 +182,9 @@ class Rewriter:
                 stack.extend(g for g in item.all_graphs() if g.parent is item)  # a decomposition may have taken them over
             else:
                 item.set_outputs(())
-                stack.extend(item.nodes)
+                for inner in item.nodes:
+                    item._unlink(inner)  # out of its graph, so that a work list passes it over
+                    stack.append(inner)
 
     def erase_function(self, name: str) -> None:
         """Remove a function that nothing calls."""

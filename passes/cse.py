@@ -99,7 +99,7 @@ def _merge_nodes(root: Graph, rewriter: Rewriter, effects: Effects, across_graph
 def _key(node: Node, effects: Effects) -> Hashable | None:
     """What equal nodes have in common; None for a node that must stay."""
     op = node.op
-    if not op.is_pure or op.regions or not node.results or op.name in _UNTOUCHED or effects.of(node):
+    if not op.is_pure or any(node.all_graphs()) or not node.results or op.name in _UNTOUCHED or effects.of(node):
         return None
     operands: tuple[Hashable, ...] = node.operands
     if Trait.COMMUTATIVE in op.traits:

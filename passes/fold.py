@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..ir.build import Builder
 from ..ir.data import INLINE_LIMIT, ArrayData, Data, SplatData, scalar
+from ..ir.dims import Dim
 from ..ir.errors import IrcError
 from ..ir.graph import Constant, Node, Value
 from ..ir.model import Model, fresh_name
@@ -21,8 +22,8 @@ from .manager import Level, Pass, register
 
 _SMALL = 4096
 """Bytes up to which a result may be larger than what it is made of."""
-_UNTOUCHED = frozenset({"optimization_barrier"})
-"""Pure, and nothing may be done to it."""
+_UNTOUCHED = frozenset({"optimization_barrier", "call"})
+"""Pure, and not for this pass: what a barrier holds back, and what a callee computes."""
 
 
 @register
@@ -58,20 +59,21 @@ class Fold(Pass):
 def _depends_on_constants_only(node: Node) -> bool:
     """Pure, plain, of static type, and all operands constants."""
     op = node.op
-    if (
-        not op.is_pure
-        or node.graphs
-        or op.regions
-        or op.family == "random"
-        or op.name in _UNTOUCHED
-        or op.name == "call"
-    ):
+    if not op.is_pure or any(node.all_graphs()) or op.family == "random" or op.name in _UNTOUCHED:
         return False
     if op.traits & (Trait.HOST | Trait.LATE):
         return False
     if not all(v is None or isinstance(v, Constant) for v in node.operands):
         return False
-    return all(isinstance(r.type, TensorType) and r.type.is_static for r in node.results)
+    static = all(isinstance(r.type, TensorType) and r.type.is_static for r in node.results)
+    return static and not any(map(_is_symbolic, node.attributes.as_dict().values()))
+
+
+def _is_symbolic(attribute: Any) -> bool:
+    """Whether a symbol stands in it: dimensions() {dims = [B, 4]} has the static type i64[2]."""
+    if isinstance(attribute, tuple):
+        return any(map(_is_symbolic, attribute))
+    return isinstance(attribute, Dim) or (isinstance(attribute, TensorType) and not attribute.is_static)
 
 
 def is_exact(node: Node) -> bool:

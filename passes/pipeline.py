@@ -56,6 +56,7 @@ def parse_pipeline(text: str) -> Pipeline:
 
 _TOKEN = re.compile(r"""\s*(?:("[^"]*"|'[^']*')|([^\s{}(),="']+)|([{}(),=]))""")
 _MAX_NESTING = 16
+_PRINTED_WEIGHTS = 1 << 16  # bytes
 
 
 class _Parser:
@@ -336,7 +337,9 @@ def count_nodes(model: Model) -> int:
 def _text(model: Model) -> str:
     from ..ir.text import print_model
 
-    return print_model(model)
+    # Weights small enough to read are part of the text, so that a reproducer needs no other file.
+    weights = sum(c.data.nbytes for c in model.constants.values() if c.data is not None)
+    return print_model(model, inline_weights=weights <= _PRINTED_WEIGHTS)
 
 
 def _write_reproducer(model: Model, done: Sequence[Pass]) -> tuple[str | None, str]:

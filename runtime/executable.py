@@ -35,7 +35,7 @@ class Executable:
     There are no silent casts: element types must be those of the entry.
 
     `compile_count` counts compilations, `load_count` programs restored from an artifact instead.  At most `capacity`
-    programs are kept; the least recently used one goes first.
+    programs are kept; the one whose shape has not come up anew for longest goes first.
     """
 
     def __init__(
@@ -55,9 +55,9 @@ class Executable:
         self.compile_count = 0
         self.load_count = 0
         self._capacity = capacity
-        self._state: dict[str, Any] = {}
-        self._programs: OrderedDict[Key, Program] = OrderedDict()
-        self._whole: Program | None = None
+        self._state: dict[str, Any] = {"model": model}
+        self._calls: dict[Key, Program] = {}
+        self._programs: OrderedDict[tuple[tuple[str, int], ...], Program] = OrderedDict()
         self._stored = dict(stored or {})
         self._lock = threading.Lock()
         self._in_flight: dict[Any, threading.Lock] = {}
@@ -78,17 +78,10 @@ class Executable:
     def __call__(self, *arguments: Any, **named: Any) -> Outputs:
         ordered = self._ordered(arguments, named)
         try:
-            key = tuple([(a.shape, a.dtype) for a in ordered])
-            program = self._programs[key]
+            program = self._calls[tuple([(a.shape, a.dtype) for a in ordered])]
         except (KeyError, AttributeError, TypeError):
             ordered = [self._as_array(v, a) for v, a in zip(self.entry.inputs, ordered, strict=True)]
-            key = tuple([(tuple(a.shape), a.dtype) for a in ordered])
-            program = self._program(key, ordered)
-        else:
-            if len(self._programs) == self._capacity:
-                with self._lock:
-                    if key in self._programs:
-                        self._programs.move_to_end(key)
+            program = self._checked(ordered)
         as_numpy = not ordered or any([isinstance(a, np.ndarray) for a in ordered])
         return Outputs(program.run(ordered, as_numpy), self._output_names)
 
@@ -121,14 +114,14 @@ class Executable:
             return np.from_dlpack(argument)
         raise InputError(f"input {value.name!r} expects an array of type {value.type}, got {type(argument).__name__}")
 
-    def _program(self, key: Key, arguments: Sequence[Any]) -> Program:
-        """Check the arguments, then find, load or compile the program for their shapes."""
+    def _checked(self, arguments: Sequence[Any]) -> Program:
+        """Check the arguments, then find, load or compile the program for their shapes, and remember it for the next call."""
         bound = self.bind([tuple(a.shape) for a in arguments], [self._dtype(a) for a in arguments])
         program = self._get(bound)
         with self._lock:
-            self._programs[key] = program
-            while len(self._programs) > self._capacity:
-                self._programs.popitem(last=False)
+            if len(self._calls) >= self._capacity:
+                self._calls.clear()
+            self._calls[tuple([(tuple(a.shape), a.dtype) for a in arguments])] = program
         return program
 
     def _dtype(self, argument: Any) -> DType:
@@ -170,12 +163,16 @@ class Executable:
         with self._lock:
             flight = self._in_flight.setdefault(key, threading.Lock())
         with flight:
-            done: dict[Any, Program] = self._state.setdefault("programs", {})
-            if key not in done:
-                done[key] = self._make(bound, key)
-                if len(done) > self._capacity:
-                    done.pop(next(iter(done)))
-            return done[key]
+            program = self._programs.get(key)
+            if program is None:
+                program = self._make(bound, key)
+            with self._lock:
+                self._programs[key] = program
+                self._programs.move_to_end(key)
+                if len(self._programs) > self._capacity:
+                    self._programs.popitem(last=False)
+                    self._calls.clear()
+            return program
 
     def _make(self, bound: Mapping[str, int], key: tuple[Any, ...]) -> Program:
         if key in self._stored:
@@ -236,7 +233,7 @@ class Executable:
     @property
     def programs(self) -> dict[tuple[tuple[str, int], ...], Program]:
         """Compiled programs by dims; the empty key for a shape-polymorphic one."""
-        return dict(self._state.get("programs", {}))
+        return dict(self._programs)
 
     @property
     def legal_model(self) -> Model:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..ir import dims as sizes
 from ..ir import dtypes
 from ..ir.build import Builder, DecomposeContext, function
 from ..ir.dtypes import DType
@@ -109,3 +110,78 @@ def _tuples(op: Operator, operands: Sequence[Any]) -> list[Any]:
 def _type_of(array: Any) -> Type:
     dtype = dtypes.string if array.dtype.kind in "OSU" else DType.from_numpy(array.dtype)
     return TensorType(dtype, array.shape)
+
+
+def shaped(text: str | None, array: Any) -> Type:
+    """The type of an array with the dims that `text` spells: `"N 3 H W"` has symbols N, H, W.  None: the array's own."""
+    own = _type_of(array)
+    if text is None or not isinstance(own, TensorType):
+        return own
+    return TensorType(own.dtype, tuple(sizes.parse(word) for word in text.split()))
+
+
+def check_composite(
+    name: str, *operands: Any, shapes: Sequence[str | None] | None = None, ulps: float = 4, **attributes: Any
+) -> Any:
+    """The reference's result, after asserting that the decomposition agrees with it and that types agree with both.
+
+    Floats may differ by `ulps` units in the last place of the result's greatest magnitude; all else must be equal.
+    `shapes` (see `shaped`, one a present operand) also evaluates both with symbolic dims and compares the types that
+    `infer` and the decomposition give.
+    """
+    want = _tuple(run(name, *operands, **attributes))
+    rows = [run(name, *operands, decompose=True, **attributes)] if get(name).decompose else []
+    if shapes is not None:
+        present = [np.asarray(a) for a in get(name).flatten(_tuples(get(name), operands)) if a is not None]
+        types = [shaped(s, a) for s, a in zip(shapes, present, strict=True)]
+        rows.append(run(name, *operands, types=types, **attributes))
+        whole, _ = model_of(name, *operands, types=types, **attributes)
+        if get(name).decompose:
+            rows.append(run(name, *operands, types=types, decompose=True, **attributes))
+            parts, _ = model_of(name, *operands, types=types, decompose=True, **attributes)
+            assert [str(v.type) for v in parts.main.outputs] == [str(v.type) for v in whole.main.outputs], name
+    for row in rows:
+        for got, expected in zip(_tuple(row), want, strict=True):
+            _check_close(name, got, expected, ulps)
+    return want[0] if len(want) == 1 else want
+
+
+def _tuple(result: Any) -> tuple[Any, ...]:
+    return result if isinstance(result, tuple) else (result,)
+
+
+def _check_close(name: str, got: Any, want: Any, ulps: float) -> None:
+    assert got.dtype == want.dtype and got.shape == want.shape, f"{name}: {got.dtype}{got.shape}, not {want.dtype}{want.shape}"
+    dtype = DType.from_numpy(want.dtype)
+    if not (dtype.is_float or dtype.is_complex):
+        np.testing.assert_array_equal(got, want, err_msg=name)
+        return
+    wide = np.complex128 if dtype.is_complex else np.float64
+    a, b = got.astype(wide), want.astype(wide)
+    finite = np.isfinite(b)
+    np.testing.assert_array_equal(np.where(finite, 0, a), np.where(finite, 0, b), err_msg=f"{name}: infinities and NaNs")
+    scale = np.abs(b[finite]).max(initial=0)
+    eps = {dtypes.c64: 2.0**-23, dtypes.c128: 2.0**-52}.get(dtype) or float(dtype.finfo().eps)
+    gap = np.abs(a[finite] - b[finite]).max(initial=0)
+    error = gap / (scale * eps) if scale else gap
+    assert error <= ulps, f"{name}: {error:.3g} ulps of {scale:.3g} off, {ulps} allowed"
+
+
+def run_onnx_node(op_type: str, inputs: Sequence[Any], *, opset: int = 21, outputs: int = 1, **attributes: Any) -> Any:
+    """What ONNX Runtime's CPU gives for one ONNX node on these arrays (None: absent): an array, or a tuple of several."""
+    import onnx
+    import onnxruntime
+
+    names = [f"x{i}" if a is not None else "" for i, a in enumerate(inputs)]
+    results = [f"y{i}" for i in range(outputs)]
+    node = onnx.helper.make_node(op_type, names, results, **attributes)
+    kinds = [(n, DType.from_numpy(a.dtype).onnx, a.shape) for n, a in zip(names, inputs, strict=True) if a is not None]
+    graph = onnx.helper.make_graph(
+        [node], op_type, [onnx.helper.make_tensor_value_info(*k) for k in kinds], [onnx.ValueInfoProto(name=n) for n in results]
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)], ir_version=10)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    got = session.run(results, {n: a for n, a in zip(names, inputs, strict=True) if a is not None})
+    return got[0] if outputs == 1 else tuple(got)

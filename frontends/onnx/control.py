@@ -7,7 +7,6 @@ import numpy as np
 from ...ir.dtypes import i64
 from ...ir.errors import InferenceError
 from ...ir.facts import NeedsInts
-from ...ir.model import Graph
 from ...ir.types import NeedsRank, TensorType
 from .registry import onnx_op
 
@@ -123,11 +122,11 @@ class _Inner:
 def _repeated(ctx, step, state, scans, count, limit, steps, *, has_condition, backwards=None):
     """Final state (the condition left out) and stacked values of `step`, repeated while the condition and limit hold."""
     backwards = backwards or (0,) * scans
-    mark, assumed = ctx.build.graph.last, len(ctx.importer.assumptions)
+    mark = ctx.importer.mark(ctx.build.graph)
     try:
         return _while(ctx, step, state, scans, count, limit, has_condition, backwards)
     except (NeedsInts, NeedsRank, InferenceError):
-        ctx.importer.undo(ctx.build.graph, mark, assumed)
+        ctx.importer.undo(mark)
         if steps is None or steps > UNROLLED:
             raise
         ctx.unknown.clear()
@@ -136,7 +135,7 @@ def _repeated(ctx, step, state, scans, count, limit, steps, *, has_condition, ba
 
 def _while(ctx, step, state, scans, count, limit, has_condition, backwards):
     importer = ctx.importer
-    body, test = Graph(), Graph()
+    body, test = importer.draft(), importer.draft()
     types = [TensorType(i64, ()), *(v.type for v in state)]
     inner = _Inner(ctx, importer.builder(body, ctx.build.location))
     arguments = [body.add_input(t) for t in types]

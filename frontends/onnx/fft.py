@@ -23,27 +23,31 @@ def _dft(ctx, x, dft_length, axis, inverse, onesided):
     parts = x.dims[-1]
     if parts not in (1, 2):
         ctx.fail(f"the last axis must have size 1 (real) or 2 (complex), got {parts}")
-    if onesided and inverse:
-        ctx.refuse("onesided inverse transforms are not supported")
-    if onesided and parts == 2:
-        ctx.fail("onesided transforms take real values")
+    if onesided and parts != (2 if inverse else 1):
+        ctx.fail(f"a onesided transform {'back takes complex' if inverse else 'takes real'} values")
     b, at, rank = ctx.build, ctx.axis(axis, x), x.rank - 1
     if at == rank:
         ctx.fail("the axis of the transform must not be the last one, which holds real and imaginary parts")
-    length = x.dims[at] if dft_length is None else ctx.number(dft_length, "the length of the transform")
+    if dft_length is not None:
+        length = ctx.number(dft_length, "the length of the transform")
+    else:
+        length = 2 * (x.dims[at] - 1) if onesided and inverse else x.dims[at]
     if not isinstance(length, int):
         raise NeedsInts("the length of the transform is known only at run time")
     last = (*(i for i in range(rank) if i != at), at)
-    re, im = _part(ctx, x, 0), _part(ctx, x, 1) if parts == 2 else None
-    re, im = (None if p is None else _of_length(ctx, b.transpose(p, permutation=last), length) for p in (re, im))
-    if onesided:
-        out = b.fft(re, fft_type="rfft", fft_length=(length,))
-    else:
-        zero = b.full(0, x.dtype, re.dims) if im is None else im
-        out = b.fft(b.complex(re, zero), fft_type="ifft" if inverse else "fft", fft_length=(length,))
     back = tuple(last.index(i) for i in range(rank))
-    columns = [b.transpose(p, permutation=back) for p in (b.real(out), b.imag(out))]
-    return b.concatenate(tuple(b.reshape(c, dims=(*c.dims, 1)) for c in columns), axis=rank)
+    taken = length // 2 + 1 if onesided and inverse else length
+    columns = [_of_length(ctx, b.transpose(_part(ctx, x, i), permutation=last), taken) for i in range(parts)]
+    if onesided and not inverse:
+        out = b.fft(columns[0], fft_type="rfft", fft_length=(length,))
+    else:
+        zero = b.full(0, x.dtype, columns[0].dims) if parts == 1 else columns[1]
+        kind = "irfft" if onesided else "ifft" if inverse else "fft"
+        out = b.fft(b.complex(columns[0], zero), fft_type=kind, fft_length=(length,))
+    results = [out] if onesided and inverse else [b.real(out), b.imag(out)]
+    rows = [b.transpose(r, permutation=back) for r in results]
+    rows = [b.reshape(r, dims=(*r.dims, 1)) for r in rows]
+    return rows[0] if len(rows) == 1 else b.concatenate(tuple(rows), axis=rank)
 
 
 def _part(ctx, x, index):

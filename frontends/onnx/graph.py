@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import onnx
@@ -30,6 +31,16 @@ MAX_NODES = 4_000_000
 _IGNORED = frozenset({"consumed_inputs"})  # an execution hint of operator set 1
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place to go back to: the last node of a graph, and how many assumptions and drafts there were."""
+
+    graph: Graph
+    last: Node | None
+    assumed: int
+    drafts: int
+
+
 class Importer:
     """State of one import: the models on both sides, findings, and where assumptions go."""
 
@@ -41,6 +52,7 @@ class Importer:
         self.late: dict[str, int] = {}
         self.count = 0
         self.read: dict[Value, None] = {}
+        self.drafts: list[Graph] = []
         self.frozen: dict[tuple[Graph, Value], Value] = {}
         self.functions = {(domain_of(f.domain), f.name, f.overload): f for f in source.model.functions}
         self.hints = _element_types(source)
@@ -52,6 +64,26 @@ class Importer:
         return out
 
     # Graphs
+
+    def draft(self) -> Graph:
+        """A sub-graph that no node holds yet; `undo` takes its nodes away if none ever does."""
+        self.drafts.append(Graph())
+        return self.drafts[-1]
+
+    def mark(self, graph: Graph) -> Mark:
+        """The state to which `undo` goes back."""
+        return Mark(graph, graph.last, len(self.assumptions), len(self.drafts))
+
+    def undo(self, mark: Mark) -> None:
+        """Take away what was built since the mark."""
+        rewriter = Rewriter(self.model)
+        while mark.graph.last is not mark.last and mark.graph.last is not None:
+            _discard(rewriter, self.drafts[mark.drafts :])
+            rewriter.erase(mark.graph.last)
+        _discard(rewriter, self.drafts[mark.drafts :])
+        del self.drafts[mark.drafts :]
+        while len(self.assumptions) > mark.assumed:
+            self.assumptions.popitem()
 
     def enter(self, frame: Frame, proto: onnx.GraphProto) -> Frame:
         """The frame for the nodes of a sub-graph, its initializers declared."""
@@ -68,7 +100,7 @@ class Importer:
     ) -> Graph:
         """A sub-graph as a graph of the IR; Poisoned if it reads or yields what cannot be imported."""
         inner = self.enter(frame, proto)
-        graph = Graph()
+        graph = self.draft()
         if len(proto.input) != len(inputs):
             raise InferenceError(f"its sub-graph takes {len(proto.input)} inputs, {len(inputs)} are given")
         for value, type_ in zip(proto.input, inputs, strict=True):
@@ -123,7 +155,7 @@ class Importer:
         if version is None and (domain, node.op_type, node.overload) not in self.functions:
             raise self.source.fail(f"{where} is of the domain {domain!r}, which the model does not import")
         version = version or 0
-        mark, assumed = build.graph.last, len(self.assumptions)
+        mark = self.mark(build.graph)
         try:
             operands = [self.value(frame.scope, n, build) if n else None for n in node.input]
         except Poisoned:
@@ -134,16 +166,16 @@ class Importer:
         try:
             results = self.results(ctx, frame, domain, operands)
         except (NeedsRank, NeedsInts) as reason:
-            self.undo(build.graph, mark, assumed)
+            self.undo(mark)
             results = self.postpone(ctx, domain, operands, reason)
             if results is None:
                 self.findings.add(domain, node.op_type, version, name, f"needs a run-time value: {reason}")
         except Refused as reason:
-            self.undo(build.graph, mark, assumed)
+            self.undo(mark)
             self.findings.add(domain, node.op_type, version, name, str(reason))
             results = None
         except Poisoned:
-            self.undo(build.graph, mark, assumed)
+            self.undo(mark)
             results = None
         except InferenceError as error:
             raise self.invalid(where, node, domain, version, operands, error) from error
@@ -163,15 +195,15 @@ class Importer:
             return bodies.expand(self, ctx, self.functions[key], operands, key)
         entry = registry.find(domain, node.op_type, version)
         if entry is not None:
-            mark, assumed = ctx.build.graph.last, len(self.assumptions)
+            mark = self.mark(ctx.build.graph)
             try:
                 return self.handled(ctx, entry, domain, operands)
             except Expanded:
-                self.undo(ctx.build.graph, mark, assumed)
+                self.undo(mark)
         body = bodies.of_schema(ctx, domain, operands)
         if body is not None:
             return bodies.expand(self, ctx, body, operands, key)
-        ctx.refuse(missing(domain, node.op_type, version))
+        return ctx.refuse(missing(domain, node.op_type, version))
 
     def handled(self, ctx: Context, entry: Entry, domain: str, operands: list[Value | None]) -> Sequence[Value | None]:
         """Results by a handler."""
@@ -211,14 +243,6 @@ class Importer:
         for name in node.output:
             if name:
                 frame.scope.values[name] = POISON
-
-    def undo(self, graph: Graph, mark: Node | None, assumed: int) -> None:
-        """Take away what a handler built before it gave up."""
-        rewriter = Rewriter(self.model)
-        while graph.last is not mark and graph.last is not None:
-            rewriter.erase(graph.last)
-        while len(self.assumptions) > assumed:
-            self.assumptions.popitem()
 
     def postpone(
         self, ctx: Context, domain: str, operands: list[Value | None], reason: Exception
@@ -333,6 +357,15 @@ def _guessed_kind(proto: onnx.AttributeProto) -> int:
         if len(getattr(proto, name)):
             return int(kind)
     return int(kinds.INTS)
+
+
+def _discard(rewriter: Rewriter, drafts: Sequence[Graph]) -> None:
+    """Empty sub-graphs that no node holds, inner ones first, so that outer values lose these uses."""
+    for graph in reversed(drafts):
+        if graph.parent is None:
+            graph.set_outputs(())
+            while graph.last is not None:
+                rewriter.erase(graph.last)
 
 
 def declare_initializers(scope: Scope, proto: onnx.GraphProto) -> None:

@@ -88,7 +88,7 @@ def _frozen(importer: Importer, ctx: Context, value: Value) -> Value | None:
     needed = value in ctx.unknown if ctx.unknown else _undecided_ints(value)
     if not needed:
         return value
-    if not isinstance(value.type, TensorType) or not value.type.dtype.is_integer:
+    if not isinstance(value.type, TensorType) or value.type.dtype.is_string:
         return None
     key = (ctx.build.graph, value)
     if key not in importer.frozen:

@@ -23,7 +23,7 @@ def layer(ctx, w, r, activations, defaults, hidden_size, direction):
     if not isinstance(size, int):
         ctx.fail("hidden_size is missing and the recurrent weights do not tell it")
     count = len(defaults) * DIRECTIONS[direction]
-    names = tuple(activations or defaults * DIRECTIONS[direction])
+    names = tuple(activations or defaults * DIRECTIONS[direction])[:count]  # RNN's default has one for each direction
     if len(names) != count:
         ctx.fail(f"needs {count} activations for direction {direction!r}, got {len(names)}")
     for name in names:

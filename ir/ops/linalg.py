@@ -9,7 +9,7 @@ from .. import dtypes
 from ..dims import Size, broadcast, equal, product
 from ..dtypes import DType
 from ..facts import Fact
-from ..operators import FLOAT, INEXACT, NUMERIC, PURE, TENSOR, Operand, Variadic, operator
+from ..operators import FLOAT, INEXACT, NUMERIC, PURE, Operand, Variadic, operator
 from ..types import TensorType
 from . import equations
 from .widening import converted, count, wide_array, widened
@@ -271,6 +271,8 @@ def _det(ctx, x):
     """Gaussian elimination with row exchanges, one column after the other."""
     b = ctx.build
     n, batch = x.dims[-1], product(x.dims[:-2])
+    if equal(n, 0) is True:
+        return b.full(1, x.dtype, x.dims[:-2])
     wide = b.reshape(widened(b, x), dims=(batch, n, n))
     rows = b.iota(dtype=dtypes.i64, dims=(1, n, 1), axis=1)
 

@@ -116,8 +116,11 @@ class Cursor:
 
     def expected(self, what: str, at: int | None = None) -> FormatError:
         """The error that `what` should stand here."""
-        token = self.tokens[self.at if at is None else at]
-        found = "the end of the text" if token == END else token if len(token) <= 40 else token[:40] + "..."
+        index = self.at if at is None else at
+        token = self.tokens[index]
+        found = token if len(token) <= 40 else token[:40] + "..."
+        found = found if found.isprintable() else ascii(found)
+        found = "the end of the text" if index == len(self.tokens) - 1 else found
         return self.error(f"expected {what}, found {found}", at)
 
     def accept(self, token: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from .. import dims as sizes
 from .. import infer as inference
 from ..dtypes import DType
 from ..errors import IrcError, did_you_mean
@@ -73,6 +74,8 @@ class NodeReader(Reader):
                 value.set_fact(Fact(type_, self.ints()))
                 if value.ints is None:
                     raise self.error(f"a value of type {type_} has no known integers", place)
+                if sizes.equal(value.tensor.size, len(value.ints)) is False:
+                    raise self.error(f"{len(value.ints)} known integers for a value of type {type_}", place)
         return keys
 
     def value_label(self) -> tuple[str | None, str]:

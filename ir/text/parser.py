@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import NoReturn
 
 from ..data import Data, DataSource
 from ..dims import Assumption
@@ -59,6 +60,7 @@ class _Parser(NodeReader):
     def __init__(self, text: str, filename: str, data: Mapping[str, Data] | None) -> None:
         super().__init__(text, filename)
         self.data = data
+        self.start_of_init = 0
         self.bodies: dict[str, int] = {}
         """Function -> its first token behind the opening brace."""
         self.outputs: dict[str, list[Type]] = {}
@@ -75,27 +77,47 @@ class _Parser(NodeReader):
         self.metadata(model.metadata)
         while self.accept("weight"):
             self.weight()
-        init = self.at + 2 if self.tokens[self.at] == "init" else 0
         calls: dict[str | None, list[str]] = {}
-        if init:
-            self.at += 1
+        try:
+            self.headers(calls)
+        except FormatError as error:
+            self.blame_a_body(calls, error)
+        for name in self.callees_first(calls):
+            self.body(name)
+        return model
+
+    def headers(self, calls: dict[str | None, list[str]]) -> None:
+        """The headers of `init` (None) and all functions, up to the end; what each calls is noted."""
+        if self.accept("init"):
             self.expect("{")
+            self.start_of_init, calls[None] = self.at, []
             calls[None] = self.skip_body()
         while not self.accept("}"):
             if self.token not in ("private", "host", "func"):
                 raise self.expected(
                     "func, host func, private func or }" if self.bodies else "metadata, weight, init, func or }"
                 )
-            header = self.function_header()
-            calls[header] = self.skip_body()
+            name = self.function_header()
+            calls[name] = []
+            calls[name] = self.skip_body()
         if self.at != len(self.tokens) - 1:
             raise self.expected("the end of the text after the model's }")
+
+    def blame_a_body(self, calls: dict[str | None, list[str]], error: FormatError) -> NoReturn:
+        """Headers cannot be found where braces are out of order: a fault inside a body says better why."""
         for name in self.callees_first(calls):
-            if name is not None:
-                self.function_body(model.functions[name])
-            else:
-                self.init(init)
-        return model
+            try:
+                self.body(name)
+            except FormatError as inner:
+                # One that stems from typing may come of a callee that was not found.
+                raise (inner if inner.__cause__ is None else error) from None
+        raise error
+
+    def body(self, name: str | None) -> None:
+        if name is not None:
+            self.function_body(self.out.functions[name])
+        else:
+            self.init()
 
     def metadata(self, into: dict[str, str]) -> None:
         while self.accept("metadata"):
@@ -255,9 +277,9 @@ class _Parser(NodeReader):
         self.expect("from", "and the node's name")
         return Assumption(relation, left, right, self.string())  # type: ignore[arg-type]  # one of the three relations
 
-    def init(self, at: int) -> None:
+    def init(self) -> None:
         self.scope = Scope(None)
-        self.at = at
+        self.at = self.start_of_init
         model = self.out
         self.nodes(model.init, "yield")
         outputs: list[Value] = []

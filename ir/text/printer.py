@@ -49,9 +49,10 @@ def print_function(function: Function, *, locations: bool = True) -> str:
     return "\n".join([*_Printer(locations).function(function, ""), ""])
 
 
-def print_node(node: Node, *, locations: bool = False) -> str:
-    """The text of one node with its sub-graphs.  Unnamed values get numbers that hold for this text only."""
-    return "\n".join(_Printer(locations).node(node, "", 0))
+def print_node(node: Node, *, locations: bool = False, sub_graphs: bool = True) -> str:
+    """The text of one node, sub-graphs included if wanted.  Unnamed values get numbers that hold for this text only."""
+    printer = _Printer(locations)
+    return "\n".join(printer.node(node, "", 0)) if sub_graphs else printer.head(node, "")
 
 
 def is_in_text(constant: Constant) -> bool:
@@ -163,14 +164,15 @@ class _Printer:
     # Nodes.
 
     def node(self, node: Node, indent: str, depth: int) -> list[str]:
-        head = self._head(node, indent)
+        head = self.head(node, indent)
         lines = [head]
         for spec in node.op.regions:
             for graph in node.graphs.get(spec.name, ()):
                 lines += self._region(region_word(spec), graph, indent + "  ", depth + 1)
         return lines
 
-    def _head(self, node: Node, indent: str) -> str:
+    def head(self, node: Node, indent: str) -> str:
+        """The line of a node, up to its sub-graphs."""
         names = ", ".join([self.name(r) for r in node.results])
         operands = node.operands
         if not node.op.groups:

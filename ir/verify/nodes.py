@@ -130,8 +130,8 @@ def sub_graphs(ctx: Context, node: Node) -> Iterator[str]:
 
 @rule("V012", "model", phase=0)
 def well_formed_types(ctx: Context, model: Model) -> Iterator[str]:
-    """Types are well formed: sizes are integers >= 0 or symbolic; known integers belong to an integer tensor of at most
-    64 elements and are as many as it has."""
+    """Types are well formed: sizes are integers >= 0 or symbolic; known integers belong to an integer or bool tensor of
+    at most 64 elements and are as many as it has."""
     for value in ctx.values():
         if (fault := _type_fault(value.type)) is not None:
             yield f"{describe(value)}{_place_of(ctx, value)}: {fault}"
@@ -164,8 +164,8 @@ def _ints_fault(value: Value) -> str | None:
     if value.ints is None:
         return None
     type_ = value.type
-    if not isinstance(type_, TensorType) or not type_.dtype.is_integer:
-        return "only an integer tensor can have known integers"
+    if not isinstance(type_, TensorType) or not (type_.dtype.is_integer or type_.dtype.is_bool):
+        return "only an integer or bool tensor can have known integers"
     if len(value.ints) > INLINE_LIMIT:
         return f"{len(value.ints)} known integers; at most {INLINE_LIMIT} are kept"
     if type_.dims is not None and sizes.equal(type_.size, len(value.ints)) is False:

@@ -15,7 +15,7 @@ from .table import maker, rewrite
 @rewrite()
 def known_integers(rewriter: Rewriter, node: Node) -> Sequence[Value] | None:
     """Every result's integers are known: constants, or for symbolic sizes dimensions (reshaped, converted)."""
-    if not node.op.is_pure or node.graphs or not node.results or not all(_is_known(r) for r in node.results):
+    if not node.op.is_pure or any(node.all_graphs()) or not node.results or not all(_is_known(r) for r in node.results):
         return None
     if all(data_of_ints(r.tensor, r.ints) is None for r in node.results) and _is_canonical(node):
         return None

@@ -1,4 +1,4 @@
-"""What a lowering rule sees: `Expr`, a StableHLO value with its dtype and dims, and `Context`, which makes more of them.
+"""What a lowering rule sees: `Expr`, a StableHLO value with dtype and dims, and `Context`, which makes more of them.
 
 Broadcasting, conversion and constants are here; walking graphs and scopes of constants is the emitter's work.
 """
@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-from jax.extend.mlir import ir
-from jax.extend.mlir.dialects import chlo
-from jax.extend.mlir.dialects import stablehlo as hlo
 
 from ...ir import dtypes
 from ...ir.dtypes import DType
 from ...ir.model import Graph, Node
 from ..base import refuse
 from . import types
+from .mlir import chlo, hlo, ir
 
 if TYPE_CHECKING:
     from .emit import Emitter
@@ -155,7 +153,9 @@ class Context:
         value = hlo.transpose(x.value, list(permutation))
         return Expr(value, x.dtype, tuple(x.dims[p] for p in permutation))
 
-    def slice(self, x: Expr, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int] | None = None) -> Expr:
+    def slice(
+        self, x: Expr, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int] | None = None
+    ) -> Expr:
         strides = [1] * x.rank if strides is None else list(strides)
         return self.wrap(hlo.slice(x.value, list(starts), list(limits), strides), x.dtype)
 
@@ -182,7 +182,7 @@ class Context:
     # Operators with a body
 
     def body(self, operation: Any, scalars: Sequence[DType], write: Callable[..., Any], region: int = 0) -> None:
-        """Fill a region of `operation`: `write(*scalars)` returns the expression, or several, that the region yields."""
+        """Fill a region of `operation`: `write(*scalars)` returns the expression, or several, that it yields."""
         block = operation.regions[region].blocks.append(*[types.tensor(d, ()) for d in scalars])
         with self.emitter.scope(block, isolated=True):
             out = write(*[Expr(a, d, ()) for a, d in zip(block.arguments, scalars, strict=True)])

@@ -4,12 +4,11 @@ A reached trap is not an exception on the device: its number travels beside the 
 branch, loop and function that may reach one, and the program raises it after the call.
 """
 
-from jax.extend.mlir.dialects import stablehlo as hlo
-
 from ...ir import dtypes
 from . import types
 from .context import Expr
 from .lowering import lower
+from .mlir import hlo
 
 
 def _branches(ctx, operation, graphs, trapping):

@@ -1,15 +1,17 @@
 """Conversions of element types with the edges that irc promises: saturation, NaN, bool, complex, float8."""
 
 import numpy as np
-from jax.extend.mlir.dialects import stablehlo as hlo
 
 from ...ir import dtypes
+from ...ir.dtypes import DType
 from . import types
+from .context import Context, Expr
 from .lowering import lower
+from .mlir import hlo
 
 
 @lower("convert")
-def convert(ctx, x, *, dtype, saturate):
+def convert(ctx: Context, x: Expr, *, dtype: DType, saturate: bool) -> Expr:
     if x.dtype is dtype:
         return x
     if dtype.is_bool:
@@ -22,18 +24,18 @@ def convert(ctx, x, *, dtype, saturate):
     if dtype.is_integer:
         return _float_to_integer(ctx, x, dtype) if x.dtype.is_float else ctx.convert(x, dtype)
     if dtype.is_float and saturate:
-        x = _limited(ctx, x, dtype)
-    return _to_float(ctx, x, dtype)
+        return _saturated(ctx, x, dtype)
+    return ctx.convert(x, dtype)
 
 
-def _to_complex(ctx, x, dtype):
+def _to_complex(ctx: Context, x: Expr, dtype: DType) -> Expr:
     if x.dtype.is_complex:
         return ctx.convert(x, dtype)
     real = ctx.convert(x, types.part(dtype))
     return ctx.apply("complex", real, ctx.full_like(real, 0), dtype=dtype)
 
 
-def _float_to_integer(ctx, x, dtype):
+def _float_to_integer(ctx: Context, x: Expr, dtype: DType) -> Expr:
     """Truncates, saturates, NaN gives 0.  Types below 32 bits go through i32, which holds all their values."""
     x = ctx.convert(x, types.accumulator(x.dtype))
     low, high = int(dtype.min_value()), int(dtype.max_value())
@@ -47,21 +49,20 @@ def _float_to_integer(ctx, x, dtype):
     return ctx.convert(ctx.select(ctx.is_nan(x), 0, integer), dtype)
 
 
-def _limited(ctx, x, dtype):
-    """x limited to the finite range of `dtype`; NaN stays."""
+def _saturated(ctx: Context, x: Expr, dtype: DType) -> Expr:
+    """x limited to the finite range of `dtype`; NaN stays.  f8e8m0fnu has no sign and no 0: 0 gives its least value."""
     wide = ctx.convert(x, types.accumulator(x.dtype)) if x.dtype.is_float else ctx.convert(x, dtypes.f32)
     info = dtype.finfo()
-    high = ctx.full_like(wide, np.float64(info.max))
-    low = ctx.full_like(wide, np.float64(info.min))
-    return ctx.apply("minimum", ctx.apply("maximum", wide, low), high)
-
-
-def _to_float(ctx, x, dtype):
-    return ctx.convert(x, dtype)
+    low, high = np.float64(info.min), np.float64(info.max)
+    limited = ctx.apply("minimum", wide, ctx.full_like(wide, high))
+    if low < 0:
+        return ctx.convert(ctx.apply("maximum", limited, ctx.full_like(wide, low)), dtype)
+    tiny = ctx.apply("and_", ctx.compare(wide, 0, "ge"), ctx.compare(wide, float(low), "le"))
+    return ctx.select(tiny, ctx.full(low, dtype), ctx.convert(limited, dtype))
 
 
 @lower("bitcast_convert")
-def bitcast_convert(ctx, x, *, dtype):
+def bitcast_convert(ctx: Context, x: Expr, *, dtype: DType) -> Expr:
     if x.dtype.is_bool or dtype.is_bool or x.dtype.is_complex or dtype.is_complex:
         ctx.refuse(f"bits of {x.dtype} read as {dtype}")
     _, dims = ctx.result_types[0]

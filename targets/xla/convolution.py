@@ -3,12 +3,11 @@
 import math
 
 import numpy as np
-from jax.extend.mlir import ir
-from jax.extend.mlir.dialects import stablehlo as hlo
 
 from . import types
 from .linalg import from_sums, precision_config, product_types
 from .lowering import lower
+from .mlir import hlo, ir
 
 
 def _numbers(lhs_spec, rhs_spec, out_spec, rank):

@@ -13,10 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from jax.extend.mlir import ir
-from jax.extend.mlir.dialects import func
-from jax.extend.mlir.dialects import stablehlo as hlo
-from jax.interpreters import mlir as jax_mlir
 
 from ...ir import dtypes
 from ...ir.dtypes import DType
@@ -26,6 +22,8 @@ from ..base import Refusal
 from . import types
 from .context import Context, Expr
 from .lowering import load
+from .mlir import context as mlir_context
+from .mlir import func, hlo, ir
 
 INLINE_BYTES = 1024
 """Constants of at most this many bytes are printed in the module."""
@@ -91,7 +89,7 @@ class Emitter:
 
     def emit(self, entry: str) -> Emitted:
         function = self.model.entry(entry)
-        with jax_mlir.make_ir_context(), ir.Location.unknown():
+        with mlir_context(), ir.Location.unknown():
             self._module = ir.Module.create()
             self._module.operation.attributes["sym_name"] = ir.StringAttr.get(_symbol(self.model.name))
             written = self._function(function, "main")
@@ -106,7 +104,10 @@ class Emitter:
             bytecode,
             list(written.weights),
             [types.static(v.type, f"input {v.name!r}") for v in function.inputs],
-            [types.static(v.type, f"output {n!r}") for v, n in zip(function.outputs, function.output_names, strict=True)],
+            [
+                types.static(v.type, f"output {n!r}")
+                for v, n in zip(function.outputs, function.output_names, strict=True)
+            ],
             self.traps,
         )
 
@@ -115,7 +116,9 @@ class Emitter:
     def _function(self, function: Function, symbol: str) -> _Written:
         with ir.InsertionPoint(self._module.body):
             public = "public" if symbol == "main" else "private"
-            ins = [types.tensor(*types.static(v.type, f"input {v.name!r} of @{function.name}")) for v in function.inputs]
+            ins = [
+                types.tensor(*types.static(v.type, f"input {v.name!r} of @{function.name}")) for v in function.inputs
+            ]
             operation = func.FuncOp(symbol, (ins, []), visibility=public)
         block = operation.add_entry_block()
         written = self._functions[function.name] = _Written(symbol, block)
@@ -225,18 +228,21 @@ class Emitter:
         if data is not None and (data.splat is not None or data.nbytes <= INLINE_BYTES):
             return self.literal(data.numpy(), dtype)
         written = self._current
-        assert written is not None and self._scope is not None
+        assert written is not None
+        assert self._scope is not None
         if [*self._scope.chain()][-1].parent is not None:
             raise Refusal("a body that uses a large constant; XLA's computations see only their parameters")
         if constant not in written.weights:
-            argument = written.block.add_argument(types.tensor(dtype, dims), ir.Location.name(constant.name or "constant"))
+            argument = written.block.add_argument(
+                types.tensor(dtype, dims), ir.Location.name(constant.name or "constant")
+            )
             written.weights[constant] = Expr(argument, dtype, dims)
         return written.weights[constant]
 
     def literal(self, array: Any, dtype: DType) -> Expr:
         """A constant printed here, or the equal one that is printed already in a scope around here."""
         assert self._scope is not None
-        uniform = array.size > 0 and not any(array.strides) or array.size == 1
+        uniform = (array.size > 0 and not any(array.strides)) or array.size == 1
         element = array.reshape(-1)[:1].tobytes() if uniform else array.tobytes()
         key = (dtype, array.shape, uniform, element)
         for scope in self._scope.chain():
@@ -247,14 +253,16 @@ class Emitter:
 
     def _written_literal(self, array: Any, dtype: DType, uniform: bool) -> Expr:
         dims = tuple(array.shape)
-        if uniform and dims and dtype not in _SPLAT_BY_ATTRIBUTE and not dtype.is_integer and not dtype.is_bool:
-            # Splats of complex and float8 cannot cross the Python binding.
+        if uniform and dims and not _has_splat_attribute(dtype, array):
+            # Splats of complex, of float8 and of integers beyond i64 cannot cross the Python binding.
             scalar = self.literal(array.reshape(-1)[0:1].reshape(()), dtype)
             return self.context.broadcast(scalar, dims)
         element = types.element(dtype)
         if uniform and dims:
             number = array.reshape(-1)[0]
-            wanted: Any = ir.FloatAttr.get(element, float(number)) if dtype.is_float else ir.IntegerAttr.get(element, int(number))
+            wanted: Any = (
+                ir.FloatAttr.get(element, float(number)) if dtype.is_float else ir.IntegerAttr.get(element, int(number))
+            )
             attribute = ir.DenseElementsAttr.get_splat(types.tensor(dtype, dims), wanted)
         else:
             contents = np.ascontiguousarray(array)
@@ -295,6 +303,12 @@ class Emitter:
         if message not in self.traps:
             self.traps.append(message)
         self.add_error(self.context.full(self.traps.index(message) + 1, dtypes.i32))
+
+
+def _has_splat_attribute(dtype: DType, array: Any) -> bool:
+    if dtype.is_integer:
+        return dtype is not dtypes.u64 or int(array.reshape(-1)[0]) < 1 << 63
+    return dtype.is_bool or dtype in _SPLAT_BY_ATTRIBUTE
 
 
 def _symbol(name: str) -> str:

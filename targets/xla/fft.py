@@ -1,11 +1,9 @@
 """Fourier transforms."""
 
-from jax.extend.mlir import ir
-from jax.extend.mlir.dialects import stablehlo as hlo
-
 from ...ir import dtypes
 from . import types
 from .lowering import lower
+from .mlir import hlo, ir
 
 
 @lower("fft")

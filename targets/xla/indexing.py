@@ -4,12 +4,10 @@ XLA clamps the starts of gathers and dynamic slices and drops scattered windows 
 what is added here is negative indices, indices of any width, and one order of duplicates.
 """
 
-from jax.extend.mlir import ir
-from jax.extend.mlir.dialects import stablehlo as hlo
-
 from ...ir import dtypes
 from . import types
 from .lowering import lower
+from .mlir import hlo, ir
 
 
 def _index_type(size):
@@ -112,7 +110,13 @@ def _scatter(ctx, x, indices, updates, kind, numbers, body=None):
     elif kind != "replace" and kind != "custom":
         x, updates = ctx.carried(x), ctx.carried(updates)
     operation = hlo.ScatterOp(
-        [x.value.type], [x.value], indices.value, [updates.value], numbers, indices_are_sorted=False, unique_indices=False
+        [x.value.type],
+        [x.value],
+        indices.value,
+        [updates.value],
+        numbers,
+        indices_are_sorted=False,
+        unique_indices=False,
     )
     if kind == "custom":
         ctx.graph_body(operation, body)
@@ -125,8 +129,8 @@ def _scatter(ctx, x, indices, updates, kind, numbers, body=None):
 
 @lower("scatter")
 def scatter(
-    ctx, x, indices, updates, *, update_window_dims, inserted_window_dims, scatter_dims_to_operand_dims, index_vector_dim,
-    input_batching_dims, scatter_indices_batching_dims, kind, body,
+    ctx, x, indices, updates, *, update_window_dims, inserted_window_dims, scatter_dims_to_operand_dims,
+    index_vector_dim, input_batching_dims, scatter_indices_batching_dims, kind, body,
 ):  # fmt: skip
     if 0 in updates.dims or 0 in x.dims:
         return x

@@ -1,14 +1,13 @@
-"""LAPACK routines as custom calls, on CPU only.  The kernels must be registered before such a program is compiled or loaded."""
+"""LAPACK routines as custom calls, on CPU only.  `pjrt` registers the kernels before it compiles or loads a program."""
 
 from typing import Any
 
 import numpy as np
-from jax.extend.mlir import ir
-from jax.extend.mlir.dialects import stablehlo as hlo
 
 from ...ir import dtypes
 from . import types
 from .context import Context, Expr
+from .mlir import hlo, ir
 
 PREFIX = {dtypes.f32: "s", dtypes.f64: "d", dtypes.c64: "c", dtypes.c128: "z"}
 
@@ -32,9 +31,13 @@ def cholesky(ctx: Context, a: Expr, lower: bool) -> Expr:
             {"uplo": ir.IntegerAttr.get(ir.IntegerType.get_unsigned(8), ord("L" if lower else "U"))}
         ),
         operand_layouts=ir.ArrayAttr.get([_index_attribute(_layout(a.rank, 2))]),
-        result_layouts=ir.ArrayAttr.get([_index_attribute(_layout(a.rank, 2)), _index_attribute(_layout(a.rank - 2, 0))]),
+        result_layouts=ir.ArrayAttr.get(
+            [_index_attribute(_layout(a.rank, 2)), _index_attribute(_layout(a.rank - 2, 0))]
+        ),
     )
-    factor, info = (Expr(v, d, s) for v, d, s in zip(operation.results, (a.dtype, dtypes.i32), (a.dims, batch), strict=True))
+    factor, info = (
+        Expr(v, d, s) for v, d, s in zip(operation.results, (a.dtype, dtypes.i32), (a.dims, batch), strict=True)
+    )
     sound = ctx.compare(info, 0, "eq")
     return ctx.select(ctx.reshape(sound, (*batch, 1, 1)), factor, ctx.full(np.nan, a.dtype))
 

@@ -2,12 +2,10 @@
 
 import math
 
-from jax.extend.mlir import ir
-from jax.extend.mlir.dialects import stablehlo as hlo
-
 from ...ir import dtypes
 from . import lapack, types
 from .lowering import lower
+from .mlir import hlo, ir
 
 
 def precision_config(precision):

@@ -10,7 +10,8 @@ TABLE = LoweringTable("xla")
 lower = TABLE.lower
 
 _FAMILIES = (
-    "elementwise", "convert", "shape", "indexing", "reduction", "window", "linalg", "convolution", "control", "sort", "fft",
+    "elementwise", "convert", "shape", "indexing", "reduction", "window", "linalg", "convolution", "control", "sort",
+    "fft",
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""All calls below jax's public interface: compile, place arrays, run, serialize.  Nothing else touches jaxlib's internals.
+"""All calls below jax's public interface: compile, place arrays, run, serialize.  No other file touches jaxlib.
 
 Tested with jax 0.10.2 (Python 3.11) and written for the calls that 0.12.0 has too.  Nothing here changes jax's
 configuration: 64-bit types are asked for call by call.
@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import platform as host
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jax
+import jaxlib.version
 import numpy as np
 from jax.extend import backend as jax_backend
 from jax.sharding import SingleDeviceSharding
@@ -38,7 +39,9 @@ class Device:
             raise IrcError(f"XLA has no platform {platform!r} here: {error}") from error
         devices = self.client.local_devices()
         if not 0 <= index < len(devices):
-            raise IrcError(f"XLA's platform {self.client.platform} has {len(devices)} devices, there is no number {index}")
+            raise IrcError(
+                f"XLA's platform {self.client.platform} has {len(devices)} devices, there is no number {index}"
+            )
         self.device = devices[index]
         self.platform: str = "cpu" if self.device.platform == "cpu" else self.client.platform
         self.sharding = SingleDeviceSharding(self.device)
@@ -70,7 +73,7 @@ class Device:
             raise IrcError(f"XLA cannot compile this program: {error}") from error
 
     def restore(self, data: bytes, overrides: Sequence[tuple[str, Any]]) -> Any:
-        """A loaded executable from `serialize`'s bytes.  Check `fingerprint` first: XLA loads foreign code and only logs."""
+        """A loaded executable from `serialize`'s bytes.  Check `fingerprint` first: XLA loads foreign code, too."""
         _register_kernels(self.platform)
         try:
             return self.client.deserialize_executable(data, self._list, self.options(overrides))
@@ -89,7 +92,12 @@ class Device:
 
         place(array, alias): with `alias` the device may read the array's memory until the program that uses it is done.
         """
-        aval, sharding, devices, put = jax.core.ShapedArray(dims, dtype.numpy), self.sharding, [self.device], _jax.batched_device_put
+        aval, sharding, devices, put = (
+            jax.core.ShapedArray(dims, dtype.numpy),
+            self.sharding,
+            [self.device],
+            _jax.batched_device_put,
+        )
 
         def place(array: Any, alias: bool) -> Any:
             return put(aval, sharding, [array], devices, True, not alias, enable_x64=True)
@@ -99,7 +107,7 @@ class Device:
     def fingerprint(self) -> dict[str, str]:
         """What compiled code depends on besides the program: versions, platform, device kind, features of the CPU."""
         return {
-            "jaxlib": xla_client.__version__ if hasattr(xla_client, "__version__") else jax.lib.__version__,
+            "jaxlib": jaxlib.version.__version__,
             "platform": self.platform,
             "platform_version": str(self.client.platform_version),
             "device_kind": str(self.device.device_kind),
@@ -118,7 +126,7 @@ def runner(executable: Any, receivers: Sequence[Any]) -> Callable[[Sequence[Any]
     return run
 
 
-@lru_cache(maxsize=None)
+@cache
 def device(platform: str, index: int) -> Device:
     """The device number `index` of a platform (empty: jax's default)."""
     return Device(platform, index)
@@ -131,14 +139,14 @@ def is_array(value: Any) -> bool:
 
 def devices() -> list[str]:
     """`platform:index` of every local device of the default platform and of the CPU."""
-    found = {}
+    found: dict[str, None] = {}
     for name in (None, "cpu"):
         for d in jax_backend.get_backend(name).local_devices():
             found[f"{d.platform}:{d.id}"] = None
     return list(found)
 
 
-@lru_cache(maxsize=None)
+@cache
 def cpu_features() -> str:
     """A digest of the instruction sets of this machine's CPU, with the architecture in front."""
     path = Path("/proc/cpuinfo")
@@ -153,10 +161,10 @@ def cpu_features() -> str:
     return f"{host.system()}-{host.machine()}-{digest}"
 
 
-@lru_cache(maxsize=None)
+@cache
 def _register_kernels(platform: str) -> None:
     """Load LAPACK's kernels: programs that call them crash the process otherwise."""
     if platform == "cpu":
-        from jaxlib import lapack
+        from jaxlib.lapack import _lapack  # type: ignore[attr-defined]  # private
 
-        lapack._lapack.initialize()
+        _lapack.initialize()

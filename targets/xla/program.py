@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,37 +11,18 @@ from typing import Any
 import numpy as np
 
 from ...ir import dtypes
-from ...ir.data import Data, MappedData
+from ...ir.data import MappedData
 from ...ir.dtypes import DType
 from ...ir.errors import FormatError, IrcError
-from ...ir.model import Constant, Model
+from ...ir.model import Model
 from .pjrt import Device, Shape, runner
+from .weights import Contents, Placed, place
 
 Signature = list[tuple[DType, Shape]]
 
 MODULE, COMPILED, MANIFEST, WEIGHTS = "module.mlir", "program.bin", "program.json", "weights.bin"
 ALIGNMENT = 64
 """Bytes; XLA reads mapped weights in place if they start at a multiple of it."""
-
-
-class Placed:
-    """A constant on the device.  Programs hold it, `state` only refers to it: it goes with the last program."""
-
-    __slots__ = ("__weakref__", "buffer", "data")
-
-    def __init__(self, buffer: Any, data: Data) -> None:
-        self.buffer = buffer
-        self.data = data
-
-
-def place(device: Device, key: Any, data: Data, state: dict[str, Any]) -> Placed:
-    """The data on the device, put there once for all programs that share `state`."""
-    known: weakref.WeakValueDictionary[Any, Placed] = state.setdefault("xla.placed", weakref.WeakValueDictionary())
-    placed = known.get(key)
-    if placed is None:
-        # Data never changes, so the device may use its memory as it is.
-        known[key] = placed = Placed(device.put(data.numpy(), data.dtype, alias=True), data)
-    return placed
 
 
 class XlaProgram:
@@ -97,12 +77,14 @@ class XlaProgram:
         compiled = self.device.serialize(self.executable)
         (folder / MODULE).write_text(self.source)
         (folder / COMPILED).write_bytes(compiled)
-        model = self._state.get("model")
+        model: Model | None = self._state.get("model")
+        known = None if model is None else Contents(model, self._state)
         rows = []
         with (folder / WEIGHTS).open("wb") as out:
             for name, placed in self.weights:
                 row: dict[str, Any] = {"name": name, "dtype": placed.data.dtype.name, "shape": list(placed.data.shape)}
-                if not _has(model, name, placed.data):
+                constant = None if model is None else model.constants.get(name)
+                if constant is None or known is None or known.key(constant) != placed.key:
                     out.write(b"\0" * (-out.tell() % ALIGNMENT))
                     row["offset"] = out.tell()
                     out.write(np.ascontiguousarray(placed.data.numpy()).reshape(-1).view(np.uint8).data)
@@ -120,8 +102,10 @@ class XlaProgram:
         (folder / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n")
 
 
-def load(device: Device, folder: Path, model: Model, overrides: Sequence[tuple[str, Any]], state: dict[str, Any]) -> XlaProgram:
-    """What `XlaProgram.save` wrote.  Code compiled elsewhere or otherwise is not loaded: the module is compiled anew."""
+def load(
+    device: Device, folder: Path, model: Model, overrides: Sequence[tuple[str, Any]], state: dict[str, Any]
+) -> XlaProgram:
+    """What `XlaProgram.save` wrote.  Code compiled elsewhere or otherwise is not loaded: its module is compiled."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
         source = (folder / MODULE).read_text()
@@ -150,19 +134,15 @@ def differences(saved: dict[str, str], here: dict[str, str]) -> list[str]:
     return [f"{k}: compiled for {saved.get(k)}, here {v}" for k, v in here.items() if saved.get(k) != v]
 
 
-def _has(model: Model | None, name: str, data: Data) -> bool:
-    constant: Constant | None = model.constants.get(name) if model is not None else None
-    return constant is not None and constant.data is not None and constant.data is data
-
-
 def _stored_weight(device: Device, folder: Path, row: dict[str, Any], model: Model, state: dict[str, Any]) -> Placed:
     dtype, shape = DType.of(row["dtype"]), tuple(int(n) for n in row["shape"])
     if "offset" not in row:
         constant = model.constants.get(row["name"])
-        data = None if constant is None else constant.data
-        if data is None or data.dtype is not dtype or data.shape != shape:
-            raise FormatError(f"{folder / MANIFEST}: the model has no constant {row['name']!r} of type {dtype}{list(shape)}")
-        return place(device, id(data), data, state)
+        if constant is None or (data := constant.data) is None or (data.dtype, data.shape) != (dtype, shape):
+            raise FormatError(
+                f"{folder / MANIFEST}: the model has no constant {row['name']!r} of type {dtype}{list(shape)}"
+            )
+        return place(device, Contents(model, state).key(constant), data, state)
     mapped = MappedData(folder / WEIGHTS, int(row["offset"]), dtype, shape)
     return place(device, (str(folder), row["offset"]), mapped, state)
 
@@ -173,6 +153,3 @@ def _signature_rows(signature: Signature) -> list[list[Any]]:
 
 def _signature(rows: list[Any]) -> Signature:
     return [(DType.of(d), tuple(int(n) for n in s)) for d, s in rows]
-
-
-__all__ = ["Placed", "XlaProgram", "differences", "load", "place"]

@@ -1,11 +1,10 @@
 """Reductions along axes."""
 
-from jax.extend.mlir.dialects import stablehlo as hlo
-
 from ...ir.ops.combination import identity
 from . import types
 from .indexing import combine
 from .lowering import lower
+from .mlir import hlo
 
 
 def accumulated(ctx, x, kind):

@@ -1,9 +1,7 @@
 """Sorting."""
 
-from jax.extend.mlir import ir
-from jax.extend.mlir.dialects import stablehlo as hlo
-
 from .lowering import lower
+from .mlir import hlo, ir
 
 
 @lower("sort")
@@ -37,5 +35,3 @@ def _before(ctx, a, b, descending):
         a, b = b, a
     greater_is_nan = ctx.apply("and_", ctx.is_nan(b), ctx.compare(a, a, "eq"))
     return ctx.apply("or_", ctx.compare(a, b, "lt"), greater_is_nan)
-
-

@@ -51,7 +51,9 @@ class XlaTarget(Target):
     def __init__(self, options: Options | None = None) -> None:
         super().__init__(options)
         if not -1 <= self.options.optimization_level <= 3:
-            raise IrcError(f"option optimization_level of target xla must be -1 to 3, got {self.options.optimization_level}")
+            raise IrcError(
+                f"option optimization_level of target xla must be -1 to 3, got {self.options.optimization_level}"
+            )
 
     @cached_property
     def device(self) -> pjrt.Device:
@@ -78,7 +80,15 @@ class XlaTarget(Target):
         executable = self.device.compile(emitted.bytecode, self._overrides)
         placed = weights.placed(self.device, model, emitted.weights, state)
         return program.XlaProgram(
-            self.device, emitted.text, executable, emitted.inputs, emitted.outputs, placed, emitted.traps, self._overrides, state
+            self.device,
+            emitted.text,
+            executable,
+            emitted.inputs,
+            emitted.outputs,
+            placed,
+            emitted.traps,
+            self._overrides,
+            state,
         )
 
     def load(self, folder: Path, model: Model, entry: str, state: dict[str, Any]) -> program.XlaProgram:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
-
-from jax.extend.mlir import ir
 
 from ...ir import dtypes
 from ...ir.dtypes import DType
 from ...ir.errors import IrcError
 from ...ir.types import TensorType, Type
+from .mlir import ir
 
 _FLOATS: dict[DType, str] = {
     dtypes.f64: "F64Type",
@@ -39,11 +38,9 @@ def element(dtype: DType) -> Any:
     """The MLIR element type; needs a current context.  Signed integers are signless, as StableHLO wants them."""
     if (why := refusal(dtype)) is not None:
         raise IrcError(why)
-    make: Callable[..., Any]
     match dtype.kind:
         case "float":
-            make = getattr(ir, _FLOATS[dtype])
-            return make.get()  # type: ignore[attr-defined]  # every MLIR type class has get
+            return getattr(ir, _FLOATS[dtype]).get()
         case "bool":
             return ir.IntegerType.get_signless(1)
         case "int":

@@ -1,7 +1,11 @@
-"""Contents of the constants that a program takes as arguments, derived ones evaluated once for all specializations."""
+"""Contents of the constants that a program takes as arguments, placed once for all programs of an executable.
+
+A derived constant is known by what it computes, so specializations that derive the same one share it.
+"""
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -10,58 +14,89 @@ from ...ir.data import ArrayData, Data
 from ...ir.model import Constant, Model, Value
 from ...ir.reference import Evaluator
 from .pjrt import Device
-from .program import Placed, place
+
+
+class Placed:
+    """A constant on the device.  Programs hold it, `state` only refers to it: it goes with the last program."""
+
+    __slots__ = ("__weakref__", "buffer", "data", "key")
+
+    def __init__(self, key: Any, data: Data, buffer: Any) -> None:
+        self.key = key
+        self.data = data
+        self.buffer = buffer
+
+
+def place(device: Device, key: Any, data: Data, state: dict[str, Any]) -> Placed:
+    """The data on the device, put there once for all programs that share `state`."""
+    known = _known(state)
+    placed = known.get(key)
+    if placed is None:
+        # Data never changes, so the device may use its memory as it is.
+        known[key] = placed = Placed(key, data, device.put(data.numpy(), data.dtype, alias=True))
+    return placed
+
+
+def _known(state: dict[str, Any]) -> weakref.WeakValueDictionary[Any, Placed]:
+    known: weakref.WeakValueDictionary[Any, Placed] = state.setdefault("xla.placed", weakref.WeakValueDictionary())
+    return known
 
 
 def placed(device: Device, model: Model, constants: list[Constant], state: dict[str, Any]) -> list[tuple[str, Placed]]:
     """(name, data on the device) of each constant."""
-    derived = _Derived(model, state)
+    contents = Contents(model, state)
     out = []
     for i, constant in enumerate(constants):
-        data = constant.data
-        key: Any = id(data) if data is not None else ("derived", derived.key(constant))
-        known = state.get("xla.placed", {}).get(key)
+        key = contents.key(constant)
+        known = _known(state).get(key)
         if known is None:
-            known = place(device, key, data if data is not None else derived.data(constant), state)
+            known = place(device, key, contents.data(constant), state)
         out.append((constant.name or f"constant{i}", known))
     return out
 
 
-class _Derived:
-    """Derived constants of a model by what they compute: equal computations on the same data have one key."""
+class Contents:
+    """Keys and contents of a model's constants.  Keys are comparable among all models that share `state`."""
 
     def __init__(self, model: Model, state: dict[str, Any]) -> None:
         self._model = model
-        self._numbers: dict[Any, int] = state.setdefault("xla.derived", {})
-        self._kept: list[Data] = state.setdefault("xla.derived_from", [])
+        self._numbers: dict[Any, int] = state.setdefault("xla.keys", {})
+        self._kept: dict[int, Any] = state.setdefault("xla.kept", {})
         self._keys: dict[Value, int] | None = None
         self._evaluator = Evaluator(model)
 
-    def key(self, constant: Constant) -> int:
+    def key(self, constant: Constant) -> Any:
+        """Equal for constants with the same data, and for derived ones with the same computation on the same data.
+
+        The address of data is its key only as long as it lives; `Placed` sees to that for what it has placed.
+        """
+        if constant.data is not None:
+            return ("data", id(constant.data))
         if self._keys is None:
             self._keys = {}
             for node in self._model.init.nodes:
                 operands = tuple(None if v is None else self._of(v) for v in node.operands)
-                inside: Any = id(node) if any(True for _ in node.all_graphs()) else None
-                what = (node.op.name, node.attributes, operands, inside)
+                whole = self._identity(node) if node.graphs else None
                 for i, result in enumerate(node.results):
-                    self._keys[result] = self._number((what, i))
-        output = self._model.init.outputs[self._model.derived.index(constant)]
-        return self._of(output)
+                    self._keys[result] = self._number((node.op.name, node.attributes, operands, whole, i))
+        return self._of(self._model.init.outputs[self._model.derived.index(constant)])
 
     def data(self, constant: Constant) -> Data:
-        array = self._evaluator.constant(constant)
-        return ArrayData(np.ascontiguousarray(array), constant.dtype)
+        """The contents; derived ones are evaluated."""
+        if constant.data is not None:
+            return constant.data
+        return ArrayData(np.ascontiguousarray(self._evaluator.constant(constant)), constant.dtype)
 
-    def _of(self, value: Value) -> int:
-        assert self._keys is not None
+    def _of(self, value: Value) -> Any:
         if isinstance(value, Constant):
-            data = value.data
-            if data is None:
-                return self.key(value)
-            self._kept.append(data)  # the key is its address, so it must outlive the key
-            return self._number(("data", id(data)))
+            return self._identity(value.data) if value.data is not None else self.key(value)
+        assert self._keys is not None
         return self._keys[value]
+
+    def _identity(self, thing: Any) -> int:
+        """The address of something that from now on lives as long as the state."""
+        self._kept[id(thing)] = thing
+        return id(thing)
 
     def _number(self, key: Any) -> int:
         return self._numbers.setdefault(key, len(self._numbers))

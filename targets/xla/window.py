@@ -1,12 +1,11 @@
 """Reductions over sliding windows and their transpose."""
 
 import numpy as np
-from jax.extend.mlir import ir
-from jax.extend.mlir.dialects import stablehlo as hlo
 
 from . import types
 from .indexing import combine
 from .lowering import lower
+from .mlir import hlo, ir
 from .reduction import accumulated
 
 
@@ -19,9 +18,7 @@ def _numbers(values):
 
 
 @lower("reduce_window")
-def reduce_window(
-    ctx, xs, *, kind, window_dimensions, window_strides, padding, base_dilations, window_dilations, body
-):
+def reduce_window(ctx, xs, *, kind, window_dimensions, window_strides, padding, base_dilations, window_dilations, body):
     results = ctx.result_types
     if kind == "custom":
         count = len(xs) // 2

@@ -9,7 +9,6 @@ import resource
 import struct
 import subprocess
 import sys
-import textwrap
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -543,7 +542,7 @@ def test_a_gigabyte_streams(tmp_path: Path):
         file.write(struct.pack("<f", 1.0))
         file.seek((1 << 30) - 4)
         file.write(struct.pack("<f", 2.0))
-    command = [sys.executable, "-c", textwrap.dedent(MEASURE), str(source), str(tmp_path / "model.ir")]
+    command = [sys.executable, "-c", MEASURE, str(source), str(tmp_path / "model.ir")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     anon, peak = map(int, done.stdout.split())

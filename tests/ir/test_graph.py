@@ -155,7 +155,7 @@ def test_clone_copies_nested_graphs_of_any_depth():
         if depth == 0:
             return b.negate(x)
         inner = b.region([], lambda i: nest(i, depth - 1))
-        return b.if_(flag, then=inner, else_=b.region([], lambda i: x))[0]
+        return b.if_(flag, then=inner, else_=b.region([], lambda i: x))
 
     function.body.set_outputs([nest(build.Builder(model, function.body), 60)])
     copy = clone_model(model)

@@ -655,7 +655,7 @@ CASES: dict[str, list[tuple[str, Callable[[Model], None], str]]] = {
     "V012": [
         ("small", negative_size, "-4 in its type is negative"),
         ("small", no_size, "neither an integer nor a symbolic size"),
-        ("small", ints_of_floats, "only an integer tensor"),
+        ("small", ints_of_floats, "only an integer or bool tensor"),
         ("small", ints_too_few, "2 known integers for 3 elements"),
     ],
     "V013": [("assuming", forgotten_assumption, "which @main does not assume")],
@@ -811,6 +811,20 @@ def test_equal_spellings_and_assumed_equalities_are_accepted():
     assert [d.rule for d in verify.verify(model)] == ["V008"]
     bcast = nodes(assuming())[0].result.dims[0]
     model.main.assumptions[Assumption("==", bcast, B, "n")] = None
+    assert verify.verify(model) == []
+
+
+def test_dims_that_a_callee_binds_stay_its_own():
+    model = Model("own")
+
+    def count(b: Builder, n: Value, x: Value) -> Value:
+        b.bind_dim(n, dim="N")
+        return b.reduce((b.add(b.iota(dtype=F32, dims=(N,), axis=0), x),), axes=(0,), kind="sum")
+
+    inputs = [("n", tensor(I64)), ("x", tensor(F32, B))]
+    callee = build.function(model, "count", inputs, count)
+    build.function(model, "main", inputs, lambda b, n, x: {"out": b.call((n, x), callee="count")})
+    assert [str(a) for a in callee.assumptions] == ["bcast(N, B)"]
     assert verify.verify(model) == []
 
 

@@ -1,8 +1,8 @@
 """One-operator models with inputs, shared by the operator tests of all targets; no target is named here.
 
-`CASES` covers every core operator over its element types, empty tensors and edge values.  `expected` runs the reference;
-`check` compares: bitwise for integers, bools and moved data, else within `Case.ulps` units in the last place (of `scale`,
-where a case has one: the magnitude that errors are relative to).
+The cases cover every core operator over its element types, empty tensors and edge values.  `expected` runs the
+reference; `check` compares: bitwise for integers, bools and moved data, else within `Case.ulps` units in the last place
+(of `scale`, where a case has one: the magnitude that errors are relative to).
 """
 
 from __future__ import annotations
@@ -81,10 +81,12 @@ def _right(got: Any, wanted: Any, ulps: float, scale: float | None) -> Any:
     dtype = DType.from_numpy(wanted.dtype)
     if dtype.is_complex:
         # Errors of a part are relative to the modulus, as complex arithmetic has them.
-        size = np.abs(wanted) if scale is None else scale
+        size = np.maximum(np.abs(wanted), scale or 0)
         unit = np.finfo(wanted.dtype).eps * np.where(np.isfinite(size), size, 1)
         parts = [(p(got), p(wanted)) for p in (np.real, np.imag)]
-        return np.logical_and(*[(g == w) | (np.isnan(g) & np.isnan(w)) | (np.abs(g - w) <= ulps * unit) for g, w in parts])
+        return np.logical_and(
+            *[(g == w) | (np.isnan(g) & np.isnan(w)) | (np.abs(g - w) <= ulps * unit) for g, w in parts]
+        )
     if not dtype.is_float:
         return got == wanted
     g, w = got.astype(np.float64), wanted.astype(np.float64)
@@ -94,7 +96,7 @@ def _right(got: Any, wanted: Any, ulps: float, scale: float | None) -> Any:
     tiny = float(info.smallest_normal)
     flushed = (np.abs(w) < tiny) & (g == 0) if dtype.bits >= 16 else np.zeros(g.shape, bool)
     with np.errstate(all="ignore"):
-        unit = float(info.eps) * np.maximum(np.abs(w) if scale is None else scale, tiny)
+        unit = float(info.eps) * np.maximum(np.abs(w), scale or tiny)
         return same | flushed | (np.abs(g - w) <= ulps * unit)
 
 
@@ -106,7 +108,9 @@ def rng(*key: object) -> np.random.Generator:
     return np.random.default_rng(zlib.crc32(repr(key).encode()))
 
 
-def values(dtype: DType, dims: tuple[int, ...], *key: object, special: bool = True, low: float = -6, high: float = 6) -> Any:
+def values(
+    dtype: DType, dims: tuple[int, ...], *key: object, special: bool = True, low: float = -6, high: float = 6
+) -> Any:
     """Random elements, with the type's edge values in front unless `special` is off."""
     r = rng(dtype.name, dims, *key)
     size = int(np.prod(dims))
@@ -122,7 +126,23 @@ def values(dtype: DType, dims: tuple[int, ...], *key: object, special: bool = Tr
             edges = [0, 1, least, most, least + 1, most - 1, *([-1, -2] if least else [2, 3])]
         else:
             out = r.uniform(low, high, size).astype(dtype.numpy)
-            edges = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, -0.5, 2.5, -2.5, 100.0, -100.0, 1e-3, 0.49999997]
+            edges = [
+                0.0,
+                -0.0,
+                1.0,
+                -1.0,
+                np.inf,
+                -np.inf,
+                np.nan,
+                0.5,
+                -0.5,
+                2.5,
+                -2.5,
+                100.0,
+                -100.0,
+                1e-3,
+                0.49999997,
+            ]
         if special:
             edges = edges[:size]
             out[: len(edges)] = np.array(edges, np.float64 if dtype.is_float else object).astype(dtype.numpy)
@@ -139,8 +159,8 @@ def pairs(dtype: DType, *key: object) -> tuple[Any, Any]:
 
 ULPS: dict[str, float] = {
     "exponential": 2, "exponential_minus_one": 4, "log": 2, "log_plus_one": 4, "logistic": 4, "tanh": 6, "sqrt": 1, "rsqrt": 2,
-    "cbrt": 4, "sine": 4, "cosine": 4, "tan": 8, "asin": 8, "acos": 8, "atan": 6, "sinh": 8, "cosh": 6, "asinh": 8,
-    "acosh": 8, "atanh": 8, "erf": 8, "erfc": 32, "erf_inv": 32, "lgamma": 64, "digamma": 64, "power": 16, "atan2": 8,
+    "cbrt": 4, "sine": 4, "cosine": 4, "tan": 8, "asin": 8, "acos": 8, "atan": 6, "sinh": 16, "cosh": 16, "asinh": 8,
+    "acosh": 8, "atanh": 16, "erf": 8, "erfc": 32, "erf_inv": 32, "lgamma": 64, "digamma": 64, "power": 16, "atan2": 8,
     "divide": 1, "add": 0, "subtract": 0, "multiply": 0,
 }  # fmt: skip
 """Bounds for floats of 32 bits and more that are met by every library with a name; narrower ones are rounded once: 1."""
@@ -170,8 +190,10 @@ def _elementwise() -> list[Case]:
         for dtype in ALL:
             if not all(o.constraint.accepts(dtype) for o in op.operands):
                 continue
+            if dtype is dtypes.f8e8m0fnu and op.name in ("lgamma", "power"):
+                continue  # results near 0, which this type has not
             arrays = {1: lambda d: (values(d, (5, 7)),), 2: pairs, 3: _triples}[len(op.operands)](dtype)
-            scale = _UNIT_SCALE.get(op.name) if dtype.is_float and dtype.bits >= 32 else None
+            scale = _UNIT_SCALE.get(op.name) if dtype.is_float else None
             out.append(_case(op.name, dtype.name, arrays, ulps=_ulps(op.name, dtype), scale=scale))
         first = next(d for d in ALL if all(o.constraint.accepts(d) for o in op.operands))
         empty = tuple(values(first, (0, 3)) for _ in op.operands)
@@ -219,7 +241,9 @@ def _typed() -> list[Case]:
     for d in (dtypes.u16, dtypes.i32, dtypes.f32, dtypes.f64):
         grouped = wide.reshape(3, -1, d.itemsize)
         out += [_case("bitcast_convert", f"u8[{d.itemsize}]-{d}", (grouped,), dtype=d)]
-    out += [_case("bitcast_convert", f"f32-{d}", (values(dtypes.f32, (4, 5)),), dtype=d) for d in (dtypes.i32, dtypes.u16)]
+    out += [
+        _case("bitcast_convert", f"f32-{d}", (values(dtypes.f32, (4, 5)),), dtype=d) for d in (dtypes.i32, dtypes.u16)
+    ]
     for d in (dtypes.f32, dtypes.f64):
         out += [_case("complex", d.name, (values(d, (4, 5), special=False), values(d, (5,), "im", special=False)))]
     return out
@@ -238,7 +262,14 @@ def _shape() -> list[Case]:
             _case("transpose", d.name, (x,), permutation=(2, 0, 1)),
             _case("concatenate", d.name, (x, values(d, (2, 1, 4), "more")), axis=1),
             _case("slice", d.name, (x,), starts=(0, 1, 1), limits=(2, 3, 4), strides=(1, 1, 2)),
-            _case("pad", d.name, (x, values(d, (), "pad", special=False)), low=(1, -1, 0), high=(0, 2, -1), interior=(0, 1, 2)),
+            _case(
+                "pad",
+                d.name,
+                (x, values(d, (), "pad", special=False)),
+                low=(1, -1, 0),
+                high=(0, 2, -1),
+                interior=(0, 1, 2),
+            ),
             _case("reverse", d.name, (x,), axes=(0, 2)),
         ]
         if not d.is_bool:

@@ -1,0 +1,62 @@
+"""Fixtures for the ONNX front door: models of one node, and the judgement of ONNX Runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+Spec = np.ndarray | tuple[int, Sequence[Any] | None] | None
+"""An operand: an array is a constant, (element type, dims) an input, None absent."""
+
+
+def build_one_node(
+    op: str,
+    operands: Sequence[Spec],
+    opset: int,
+    *,
+    outputs: int = 1,
+    out_type: int = TensorProto.FLOAT,
+    domain: str = "",
+    **attributes: Any,
+) -> onnx.ModelProto:
+    names, inputs, initializers = [], [], []
+    for i, operand in enumerate(operands):
+        names.append("" if operand is None else f"x{i}")
+        if isinstance(operand, np.ndarray):
+            initializers.append(numpy_helper.from_array(operand, f"x{i}"))
+        elif operand is not None:
+            inputs.append(helper.make_tensor_value_info(f"x{i}", operand[0], operand[1]))
+    results = [f"y{i}" for i in range(outputs)]
+    node = helper.make_node(op, names, results, name="node", domain=domain, **attributes)
+    infos = [helper.make_tensor_value_info(r, out_type, None) for r in results]
+    graph = helper.make_graph([node], "one_node", inputs, infos, initializers)
+    opsets = [helper.make_opsetid("", opset)] + ([helper.make_opsetid(domain, 1)] if domain else [])
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8 if opset < 20 else 10)
+
+
+@pytest.fixture
+def one_node() -> Callable[..., onnx.ModelProto]:
+    """`one_node(op, operands, opset, outputs=1, **attributes)`: arrays are constants, (type, dims) inputs, None absent."""
+    return build_one_node
+
+
+@pytest.fixture
+def run_ort() -> Callable[[onnx.ModelProto, Sequence[np.ndarray]], list[np.ndarray]]:
+    """Results of ONNX Runtime on the CPU, without its graph optimizations."""
+
+    def run(model: onnx.ModelProto, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        import onnxruntime as ort
+
+        options = ort.SessionOptions()
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.log_severity_level = 4
+        session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        feeds = {i.name: x for i, x in zip(session.get_inputs(), inputs, strict=True)}
+        return session.run(None, feeds)
+
+    return run
