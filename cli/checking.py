@@ -38,8 +38,10 @@ def command(model: Path, target: tuple[str, ...], as_json: bool) -> int:
         from .. import read
 
         loaded = read(model)
-        rows.extend({"stage": "verify", "operator": d.where, "count": 1, "first": d.where, "reason": f"[{d.rule}] {d.message}"}
-                    for d in verify(loaded))  # fmt: skip
+        rows.extend(
+            {"stage": "verify", "operator": d.where, "count": 1, "first": d.where, "reason": f"[{d.rule}] {d.message}"}
+            for d in verify(loaded)
+        )
         for name in target if not rows else ():
             rows.extend(_refusals(loaded, name))
     if as_json:
@@ -66,6 +68,7 @@ def _refusals(model: Any, name: str) -> list[dict[str, Any]]:
         legalize(clone_model(model), get(name))
     except UnsupportedError as error:
         return [
-            {"stage": name, "operator": d.rule, "count": 1, "first": d.where, "reason": d.message} for d in error.diagnostics
+            {"stage": name, "operator": d.rule, "count": 1, "first": d.where, "reason": d.message}
+            for d in error.diagnostics
         ]
     return []

@@ -13,13 +13,23 @@ from .options import MODEL
 @click.command("compile")
 @MODEL
 @options.target_option()
-@click.option("--output", "-o", type=click.Path(path_type=Path), default=None, help="Artifact folder (default: MODEL.TARGET).")
-@click.option("--dim", "dims", multiple=True, metavar="NAME=SIZE[,SIZE]", help="Compile ahead for these sizes of a dim.")
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path), default=None, help="Artifact folder (default: MODEL.TARGET)."
+)
+@click.option(
+    "--dim", "dims", multiple=True, metavar="NAME=SIZE[,SIZE]", help="Compile ahead for these sizes of a dim."
+)
 @click.option("--passes", "-p", default=None, help="Pipeline instead of the default one; see `irc passes`.")
 @options.ENTRY
 @options.JSON
 def command(
-    model: Path, target: str, output: Path | None, dims: tuple[str, ...], passes: str | None, entry: str | None, as_json: bool
+    model: Path,
+    target: str,
+    output: Path | None,
+    dims: tuple[str, ...],
+    passes: str | None,
+    entry: str | None,
+    as_json: bool,
 ) -> None:
     """Compile a model for a target and write an artifact that `irc run` takes."""
     from .. import compile as compile_model

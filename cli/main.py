@@ -93,7 +93,8 @@ def _defect(words: list[str], error: Exception) -> str:
         file.write(f"irc {' '.join(words)}\n\n")
         file.write("".join(traceback.format_exception(error)))
     name = type(error).__name__
-    return f"error: a defect of irc: {name}: {error}\nPlease report it with {Path(file.name)}, which holds the command and the trace."
+    what = f"error: a defect of irc: {name}: {error}"
+    return f"{what}\nPlease report it with {Path(file.name)}, which holds the command and the trace."
 
 
 if __name__ == "__main__":

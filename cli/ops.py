@@ -42,9 +42,13 @@ def _row(op: object) -> dict[str, object]:
         "name": op.name,
         "family": op.family,
         "composite": op.is_composite,
-        "operands": [{"name": o.name, "optional": o.optional, "variadic": o.variadic, "type": o.constraint.name} for o in op.operands],
+        "operands": [
+            {"name": o.name, "optional": o.optional, "variadic": o.variadic, "type": o.constraint.name}
+            for o in op.operands
+        ],
         "attributes": [
-            {"name": n, "kind": str(k), **({} if d is dataclasses.MISSING else {"default": str(d)})} for n, k, d in op.fields
+            {"name": n, "kind": str(k), **({} if d is dataclasses.MISSING else {"default": str(d)})}
+            for n, k, d in op.fields
         ],
         "doc": op.doc,
     }

@@ -13,8 +13,16 @@ from .options import MODEL
 
 @click.command("opt")
 @MODEL
-@click.option("--passes", "-p", "pipeline", default=None, help="Pipeline such as 'canonicalize,cse,dce' (default: the default one).")
-@click.option("--output", "-o", type=click.Path(path_type=Path), default=None, help="Write .ir or .onnx; else print text.")
+@click.option(
+    "--passes",
+    "-p",
+    "pipeline",
+    default=None,
+    help="Pipeline such as 'canonicalize,cse,dce' (default: the default one).",
+)
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path), default=None, help="Write .ir or .onnx; else print text."
+)
 @click.option("--verify-each", is_flag=True, help="Verify the model after every pass.")
 @click.option("--print-after", multiple=True, metavar="PASS", help="Print the model after this pass.")
 @click.option("--print-changed", is_flag=True, help="Print the model after every pass that changed it.")
@@ -47,7 +55,13 @@ def command(
     report = PipelineReport()
     started = time.perf_counter()
     run_pipeline(
-        work, parsed, verify_each=verify_each, print_after=print_after, print_changed=print_changed, disable=disable, report=report
+        work,
+        parsed,
+        verify_each=verify_each,
+        print_after=print_after,
+        print_changed=print_changed,
+        disable=disable,
+        report=report,
     )
     passed = time.perf_counter() - started
     after = sum(1 for _ in work.nodes())

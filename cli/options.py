@@ -32,7 +32,9 @@ def input_options(function: F) -> F:
         click.option("--seed", default=0, show_default=True, help="Seed of random inputs."),
         click.option("--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a dim, for random inputs."),
         click.option("--shape", "shapes", multiple=True, metavar="NAME=1x3x320x320", help="Shape of a random input."),
-        click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Take an input from a .npy file."),
+        click.option(
+            "--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Take an input from a .npy file."
+        ),
     ):
         function = option(function)
     return function

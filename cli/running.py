@@ -14,8 +14,12 @@ from . import options
 @click.argument("model", type=click.Path(path_type=Path))
 @options.target_option(None)
 @options.input_options
-@click.option("--output", "-o", type=click.Path(path_type=Path), default=None, help="Write all outputs to an .npz file.")
-@click.option("--repeat", default=1, show_default=True, type=click.IntRange(1), help="Calls; the last one's time is shown.")
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path), default=None, help="Write all outputs to an .npz file."
+)
+@click.option(
+    "--repeat", default=1, show_default=True, type=click.IntRange(1), help="Calls; the last one's time is shown."
+)
 @options.ENTRY
 @options.JSON
 def command(
@@ -57,9 +61,7 @@ def command(
         # ml_dtypes arrays would be written as raw bytes without a type, so they go out as f32.
         native = {n: a.astype(np.float32) if a.dtype.kind == "V" else a for n, a in outputs.by_name.items()}
         np.savez(output, **native)
-    rows = {
-        name: {"dtype": str(a.dtype), "shape": list(a.shape), **_figures(a)} for name, a in outputs.by_name.items()
-    }
+    rows = {name: {"dtype": str(a.dtype), "shape": list(a.shape), **_figures(a)} for name, a in outputs.by_name.items()}
     if as_json:
         options.print_json(
             {

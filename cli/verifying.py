@@ -16,8 +16,15 @@ from .options import MODEL
 @MODEL
 @options.target_option(multiple=True)
 @options.input_options
-@click.option("--against", type=click.Path(path_type=Path), default=None, help="Judge by this .onnx (ONNX Runtime) or .ir (reference).")
-@click.option("--rtol", default=1e-4, show_default=True, help="Error allowed, relative to the output's greatest magnitude.")
+@click.option(
+    "--against",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="Judge by this .onnx (ONNX Runtime) or .ir (reference).",
+)
+@click.option(
+    "--rtol", default=1e-4, show_default=True, help="Error allowed, relative to the output's greatest magnitude."
+)
 @click.option("--atol", default=1e-6, show_default=True, help="Error allowed besides.")
 @click.option("--layers", is_flag=True, help="Where they disagree, name the first node that departs.")
 @options.ENTRY
@@ -69,7 +76,9 @@ def command(
             for agreement in agreements:
                 click.echo(f"{spec}: {agreement}")
         if layers and not row["agrees"]:
-            row["first_departure"] = _departure(loaded, backend, judge, feeds, executable.entry.input_names, entry, rtol, atol)
+            row["first_departure"] = _departure(
+                loaded, backend, judge, feeds, executable.entry.input_names, entry, rtol, atol
+            )
             if not as_json:
                 click.echo(f"{spec}: {row['first_departure']}")
         rows.append(row)
@@ -96,7 +105,14 @@ def _judge(judge: Path, model: Any, feeds: Sequence[Any], names: Sequence[str], 
 
 
 def _departure(
-    model: Any, backend: Any, judge: Path, feeds: Sequence[Any], names: Sequence[str], entry: str | None, rtol: float, atol: float
+    model: Any,
+    backend: Any,
+    judge: Path,
+    feeds: Sequence[Any],
+    names: Sequence[str],
+    entry: str | None,
+    rtol: float,
+    atol: float,
 ) -> str:
     """Text that names the first node that departs from the judge's intermediate values."""
     from .. import read
@@ -107,4 +123,8 @@ def _departure(
     else:
         want = reference_values(with_intermediates(read(judge), entry), feeds, entry)
     departure = first_departure(model, backend, feeds, want, entry=entry, rtol=rtol, atol=atol)
-    return str(departure) if departure is not None else "no single node departs beyond the tolerance: the error accumulates"
+    return (
+        str(departure)
+        if departure is not None
+        else "no single node departs beyond the tolerance: the error accumulates"
+    )

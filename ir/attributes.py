@@ -34,7 +34,7 @@ class AttributeKind:
 
     @staticmethod
     def of(annotation: Any) -> AttributeKind:
-        """The kind that a Python annotation spells: `int`, `tuple[Size, ...]`, `Literal["a", "b"]`, `DType | None`, ..."""
+        """The kind that a Python annotation spells: `int`, `tuple[Size, ...]`, `Literal["a", "b"]`, `DType | None`."""
         if annotation == Size:
             return AttributeKind("size")
         if annotation in _BASES:

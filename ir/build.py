@@ -120,7 +120,10 @@ class Builder:
     def _values(self, op: Operator, operands: Sequence[Any]) -> list[Value | None]:
         flat = op.flatten(operands)
         like = next((v for v in flat if isinstance(v, Value) and isinstance(v.type, TensorType)), None)
-        return [v if v is None or isinstance(v, Value) else self.constant(v, None if like is None else like.dtype) for v in flat]
+        return [
+            v if v is None or isinstance(v, Value) else self.constant(v, None if like is None else like.dtype)
+            for v in flat
+        ]
 
     def constant(self, value: Any, dtype: DType | None = None, *, name: str | None = None) -> Constant:
         """A constant from Data, an array, or (nested lists of) numbers; Python numbers default to f32, ints to i64."""
@@ -144,7 +147,9 @@ class Builder:
         values = [graph.add_input(t, names[i] if i < len(names) else None) for i, t in enumerate(inputs)]
         inner = Builder(self.model, graph, location=self.location, on_create=self.on_create)
         owner = self.graph.function
-        inner._assumptions = self._assumptions if self._assumptions is not None else owner.assumptions if owner else None
+        inner._assumptions = (
+            self._assumptions if self._assumptions is not None else owner.assumptions if owner else None
+        )
         outputs = body(inner, *values)
         graph.set_outputs(outputs if isinstance(outputs, tuple | list) else (outputs,))
         return graph
@@ -178,7 +183,9 @@ class DecomposeContext:
         return value
 
 
-def decompose(build: Builder, op: Operator, operands: Sequence[Value | None], keywords: dict[str, Any]) -> tuple[Value, ...]:
+def decompose(
+    build: Builder, op: Operator, operands: Sequence[Value | None], keywords: dict[str, Any]
+) -> tuple[Value, ...]:
     """Write the decomposition of an operator at `build`; the values of its results."""
     if op.decompose is None:
         raise InferenceError(f"{op.name} has no decomposition")
@@ -218,7 +225,12 @@ def decomposed(
 
 
 def function(
-    model: Model, name: str, inputs: Sequence[tuple[str, Type]], body: Callable[..., Any], *, dims: Sequence[str] | None = None
+    model: Model,
+    name: str,
+    inputs: Sequence[tuple[str, Type]],
+    body: Callable[..., Any],
+    *,
+    dims: Sequence[str] | None = None,
 ) -> Function:
     """A public device function: `body(build, *inputs)` returns a value, a tuple, or a dict of named outputs."""
     used: dict[str, None] = {}
@@ -235,4 +247,3 @@ def function(
     if not out.output_names:
         out.output_names = [v.name or f"output{i}" for i, v in enumerate(returned)]
     return out
-

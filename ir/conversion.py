@@ -1,4 +1,4 @@
-"""Conversion of NumPy arrays between all element types: values rounded once, saturated or wrapped, and bits read as another type."""
+"""NumPy arrays in another element type: values rounded once, saturated or wrapped, and bits read as another type."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNSIGNED = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
 
 def rounded(x: Array, dtype: DType) -> Array:
-    """Floats or integers as the float type `dtype`: nearest, ties to even, rounded once (ml_dtypes rounds f64 twice)."""
+    """Numbers as the float type `dtype`: nearest, ties to even, rounded once (ml_dtypes rounds f64 twice)."""
     if dtype.bits >= 32 or x.dtype == dtype.numpy or x.dtype.kind not in "fiu":
         return x.astype(dtype.numpy)
     if x.dtype.kind in "iu":
@@ -25,12 +25,12 @@ def rounded(x: Array, dtype: DType) -> Array:
     near = x.astype(np.float32)
     inexact = np.isfinite(x) & (near.astype(np.float64) != x)
     bits = near.view(np.uint32) - (inexact & (np.abs(near) > np.abs(x)))  # towards zero
-    odd = (bits | inexact).astype(np.uint32).view(np.float32)  # the lost bits leave a trace in the last one
+    odd: Array = (bits | inexact).astype(np.uint32).view(np.float32)  # the lost bits leave a trace in the last one
     return odd.astype(dtype.numpy)
 
 
 def _sticky_float(x: Array) -> Array:
-    """Integers as f64, exact up to 2^53; beyond, the last bit says that something was lost, so rounding again is right."""
+    """Integers as f64: exact up to 2^53, beyond it the last bit tells that something was lost."""
     if x.dtype.itemsize < 8:
         return x.astype(np.float64)
     large = (x > 2**53) | (x < -(2**53))
@@ -39,7 +39,7 @@ def _sticky_float(x: Array) -> Array:
 
 
 def converted(x: Array, dtype: DType, *, saturate: bool = False) -> Array:
-    """`x` in another element type, by the rules of the operator `convert`; InputError for a text that spells no value."""
+    """`x` in another element type, by the rules of `convert`; InputError for a text that spells no value."""
     with np.errstate(all="ignore"):
         if dtype.is_string:
             return _spelled(x)
@@ -143,7 +143,7 @@ def _value(text: Any, dtype: DType, kind: Any) -> Any:
 
 
 def bits_of(x: Array, dtype: DType) -> Array:
-    """The bit patterns of `x` (of element type `dtype`) as unsigned integers of its NumPy width, unused high bits zero."""
+    """The bit patterns of `x`, of type `dtype`, as unsigned integers of its NumPy width; unused high bits are 0."""
     if dtype.is_complex:
         raise InputError(f"the bits of {dtype} do not fit in one integer; take real and imag")
     pattern = np.ascontiguousarray(x).reshape(x.shape).view(_UNSIGNED[dtype.itemsize * 8])
@@ -163,7 +163,10 @@ def of_bits(pattern: Array, dtype: DType) -> Array:
 
 
 def recast(x: Array, dtype: DType) -> Array:
-    """The bits of `x` read as `dtype`.  A narrower type adds a last axis, a wider one removes it; low bits come first."""
+    """The bits of `x` read as `dtype`.
+
+    A narrower type adds a last axis, a wider one removes it; low bits come first.
+    """
     source = DType.from_numpy(x.dtype)
     if source is dtype:
         return x
@@ -178,7 +181,7 @@ def recast(x: Array, dtype: DType) -> Array:
 
 
 def fewer_bits(x: Array, dtype: DType, exponent_bits: int, mantissa_bits: int) -> Array:
-    """`x` rounded to a format with that many exponent and mantissa bits: too large gives inf, below the least normal gives 0.
+    """`x` rounded to fewer exponent and mantissa bits: too large gives inf, below the least normal number 0.
 
     The rule of XLA's reduce-precision; a format with as many exponent bits as the type keeps its subnormal numbers.
     """

@@ -1,4 +1,4 @@
-"""Element types of tensors, one `DType` each: name, kind, width, NumPy view and ONNX number.  Target names live in the targets."""
+"""Element types of tensors, one `DType` each: name, kind, width, NumPy view, ONNX number; a target names them itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class DType:
     """One element type.  Instances are singletons, compared by identity; look one up by name with `DType.of("f32")`.
 
     `numpy` is the dtype of its NumPy view (ml_dtypes for what NumPy lacks; object for strings); sub-byte types use one
-    byte an element there.  `bits` is the logical width (0 for strings).  `onnx` is the number in `TensorProto.DataType`.
+    byte an element there.  `bits` is the logical width (0 for strings).  `onnx` is the number in TensorProto.DataType.
     """
 
     name: str
@@ -52,7 +52,9 @@ class DType:
         try:
             return _BY_ONNX[number]
         except KeyError:
-            raise IrcError(f"ONNX element type {number} is not known; the newest known one is {max(_BY_ONNX)}") from None
+            raise IrcError(
+                f"ONNX element type {number} is not known; the newest known one is {max(_BY_ONNX)}"
+            ) from None
 
     @property
     def is_float(self) -> bool:

@@ -1,4 +1,4 @@
-"""What a node may do besides computing its results, sub-graphs and called functions included; and dominance of values."""
+"""What a node does besides computing its results, sub-graphs and called functions included; and dominance of values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .operators import Trait
 
 
 def has_effects(node: Node, model: Model | None = None) -> bool:
-    """Whether the node, a node in its sub-graphs, or a function it calls has effects; such a node must stay in order."""
+    """Whether the node, a node in its sub-graphs or a function it calls has effects; such a node stays in order."""
     seen: set[str] = set()
     stack = [node]
     while stack:

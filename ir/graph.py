@@ -58,7 +58,9 @@ class Value:
     @property
     def graph(self) -> Graph | None:
         """The graph that defines the value; None for constants."""
-        return self.owner.graph if isinstance(self.owner, Node) else self.owner if isinstance(self.owner, Graph) else None
+        return (
+            self.owner.graph if isinstance(self.owner, Node) else self.owner if isinstance(self.owner, Graph) else None
+        )
 
     @property
     def data(self) -> Data | None:
@@ -115,7 +117,7 @@ class Value:
 class Constant(Value):
     """A value owned by the model and usable in every graph.  `data` is None for one that `init` derives."""
 
-    __slots__ = ("_data", "metadata", "_fact")
+    __slots__ = ("_data", "_fact", "metadata")
 
     def __init__(self, model: Model, name: str | None, type_: Type, data: Data | None) -> None:
         super().__init__(type_, name, model, 0)
@@ -155,7 +157,19 @@ class Constant(Value):
 class Node:
     """One application of an operator."""
 
-    __slots__ = ("_next", "_operands", "_order", "_prev", "attributes", "graph", "graphs", "location", "name", "op", "results")
+    __slots__ = (
+        "_next",
+        "_operands",
+        "_order",
+        "_prev",
+        "attributes",
+        "graph",
+        "graphs",
+        "location",
+        "name",
+        "op",
+        "results",
+    )
 
     def __init__(
         self,

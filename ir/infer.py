@@ -83,7 +83,7 @@ class InferContext:
         except DimError:
             listed = " and ".join(f"[{_list(s)}]" for s in shapes)
             raise InferenceError(f"shapes {listed} do not broadcast: {_list(distinct, ' and ')}") from None
-        for a, b in zip(distinct, distinct[1:], strict=False):
+        for a, b in pairwise(distinct):
             verdict = sizes.equal(a, b)
             if verdict is not True:
                 self.assume("bcast", a, b)
@@ -171,7 +171,9 @@ def _as_fact(result: Any) -> Fact:
     return result if isinstance(result, Fact) else Fact(result)
 
 
-def _infer_by_decomposition(ctx: InferContext, op: Operator, operands: Sequence[Fact | None], keywords: dict[str, Any]) -> Any:
+def _infer_by_decomposition(
+    ctx: InferContext, op: Operator, operands: Sequence[Fact | None], keywords: dict[str, Any]
+) -> Any:
     from .build import decomposed
 
     scratch = decomposed(op, operands, keywords, assumptions=ctx.assumptions).main

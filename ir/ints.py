@@ -1,7 +1,8 @@
 """How known integers flow through operators: exact arithmetic on small tensors whose elements are numbers or sizes.
 
-`infer` rules call this to fill `Fact.ints`; what cannot be said exactly becomes None (unknown), never a guess.  Bools are
-carried as 0 and 1, so that compare and select take part.  It knows no operator; the rules of `ir/ops` choose the functions.
+`infer` rules call this to fill `Fact.ints`; what cannot be said exactly becomes None (unknown), never a guess.  Bools
+are carried as 0 and 1, so that compare and select take part.  It knows no operator; the rules of `ir/ops` choose the
+functions.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _TRUSTED_WIDTH = 32
 
 
 def array(fact: Fact) -> ObjectArray | None:
-    """The elements as an object array in the shape of the tensor, None where unknown; None if nothing can be carried."""
+    """The elements as an object array of the tensor's shape, None where unknown; None if nothing can be carried."""
     type_ = fact.type
     if not isinstance(type_, TensorType) or not (type_.dtype.is_integer or type_.dtype.is_bool) or not type_.is_static:
         return None
@@ -112,7 +113,7 @@ def partial(rule: Callable[..., Element]) -> Callable[..., Element]:
 
 
 def wrap(value: Element, dtype: DType) -> Element:
-    """What an integer type stores for `value`: numbers wrap; a size stays if it fits or the type is wide enough for sizes."""
+    """What an integer type stores for `value`: numbers wrap; a size stays if it fits or the type is wide enough."""
     if value is None:
         return None
     if dtype.is_bool:

@@ -1,4 +1,7 @@
-"""How a late `onnx` node becomes typed nodes once its operands are known.  The ONNX front door registers the function that does it."""
+"""How a late `onnx` node becomes typed nodes once its operands are known.
+
+The ONNX front door registers the function that does it.
+"""
 
 from __future__ import annotations
 

@@ -86,6 +86,7 @@ class Model:
     init: Graph = field(init=False)
     derived: list[Constant] = field(default_factory=list)
     _inline: dict[tuple[Any, ...], Constant] = field(default_factory=dict, repr=False)
+    _suffixes: dict[str, int] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         self.init = Graph(self)
@@ -112,9 +113,19 @@ class Model:
 
     def add_constant(self, name: str, data: Data) -> Constant:
         """A named constant; a taken name gets a numbered suffix."""
-        name = fresh_name(name, self.constants)
+        name = self._fresh(name)
         self.constants[name] = constant = Constant(self, name, data.type, data)
         return constant
+
+    def _fresh(self, base: str) -> str:
+        """A name no constant has.  Remembers the last suffix of each base, so many equal bases take linear time."""
+        if base not in self.constants:
+            return base
+        i = self._suffixes.get(base, 0) + 1
+        while f"{base}_{i}" in self.constants:
+            i += 1
+        self._suffixes[base] = i
+        return f"{base}_{i}"
 
     def inline_constant(self, data: Data) -> Constant:
         """The unnamed constant with these contents, made once; large contents become a named constant."""
@@ -127,7 +138,7 @@ class Model:
 
     def add_derived(self, name: str, value: Value) -> Constant:
         """A constant that `init` computes: `value` must be a result of a node of `init`."""
-        name = fresh_name(name, self.constants)
+        name = self._fresh(name)
         self.init.add_output(value)
         self.constants[name] = constant = Constant(self, name, value.type, None)
         self.derived.append(constant)

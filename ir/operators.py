@@ -1,4 +1,4 @@
-"""How an operator is defined, and the one table of all operators.  The definitions themselves live in `ir/ops/<family>.py`."""
+"""How an operator is defined, and the one table of all operators.  The definitions live in `ir/ops/<family>.py`."""
 
 from __future__ import annotations
 
@@ -277,7 +277,9 @@ def operator(name: str, *, family: str, traits: Trait, since: int = 1) -> Callab
             else:
                 fields.append((key, AttributeKind.of(annotation), cls.__dict__.get(key, dataclasses.MISSING)))
         rules = {r: cls.__dict__[r] for r in ("infer", "reference", "decompose") if r in cls.__dict__}
-        op = Operator(name, family, inspect.cleandoc(cls.__doc__ or ""), traits, since, operands, regions, fields, rules)
+        op = Operator(
+            name, family, inspect.cleandoc(cls.__doc__ or ""), traits, since, operands, regions, fields, rules
+        )
         _check_definition(op)
         if name in _TABLE:
             raise IrcError(f"operator {name} is defined twice")
@@ -309,7 +311,9 @@ def check_rule(op: Operator, rule: Rule, what: str) -> None:
     keywords = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
     takes_all_keywords = any(p.kind is p.VAR_KEYWORD for p in parameters)
     if not takes_all and positional[1:] != [o.name for o in op.operands]:
-        raise IrcError(f"{what}: operands are ({', '.join(o.name for o in op.operands)}), the rule takes {positional[1:]}")
+        raise IrcError(
+            f"{what}: operands are ({', '.join(o.name for o in op.operands)}), the rule takes {positional[1:]}"
+        )
     declared = {name for name, _, _ in op.fields} | {r.name for r in op.regions}
     if keywords - declared or (declared - keywords and not takes_all_keywords):
         raise IrcError(f"{what}: attributes and graphs are {sorted(declared)}, the rule takes {sorted(keywords)}")

@@ -56,7 +56,7 @@ class ReferenceContext:
         return np.clip(wide, 0, max(size - 1, 0))
 
     def wide(self, x: Array) -> Array:
-        """Narrow floats as f64 and c64 as c128, so that a rule rounds once; sub-byte integers as i64; else unchanged."""
+        """Narrow floats as f64 and c64 as c128, so that a rule rounds once; sub-byte integers as i64; no others."""
         dtype = DType.from_numpy(x.dtype)
         if dtype.is_float and dtype.bits < 64:
             return x.astype(np.float64)
@@ -181,10 +181,14 @@ class Evaluator:
                 if isinstance(dim, int) or all(s in frame.dims for s in sizes.symbols(dim)):
                     wanted = sizes.evaluate(dim, frame.dims)
                     if wanted != size:
-                        raise IrcError(f"{node.label}: result has shape {array.shape}, its type is {type_} ({dim}={wanted})")
+                        raise IrcError(
+                            f"{node.label}: result has shape {array.shape}, its type is {type_} ({dim}={wanted})"
+                        )
         return array
 
-    def _decomposed(self, op: Operator, node: Node, operands: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, ...]:
+    def _decomposed(
+        self, op: Operator, node: Node, operands: Sequence[Any], keywords: dict[str, Any]
+    ) -> tuple[Any, ...]:
         facts = []
         for operand, value in zip(operands, node.operands, strict=True):
             if operand is None or value is None:
@@ -233,14 +237,20 @@ def bind_dims(value: Value, argument: Any, dims: dict[str, Size] | dict[str, int
         if argument.dtype.kind not in "OSU":
             raise InputError(f"{what} expects {type_}, got dtype {argument.dtype}")
     elif argument.dtype != type_.dtype.numpy:
-        raise InputError(f"{what} expects {type_}, got dtype {argument.dtype}; convert it with .astype({type_.dtype.numpy.name!r})")
+        raise InputError(
+            f"{what} expects {type_}, got dtype {argument.dtype}; convert it with .astype({type_.dtype.numpy.name!r})"
+        )
     if type_.dims is None:
         return
     if argument.ndim != len(type_.dims):
         raise InputError(f"{what} expects {type_} (rank {len(type_.dims)}), got shape {argument.shape}")
     for axis, (dim, size) in enumerate(zip(type_.dims, argument.shape, strict=True)):
         if sizes.solve(dim, int(size), dims) is False:  # type: ignore[arg-type]  # int values are Sizes
-            bound = f" (where {', '.join(f'{s}={dims[s]}' for s in sizes.symbols(dim) if s in dims)})" if not isinstance(dim, int) else ""
+            bound = (
+                f" (where {', '.join(f'{s}={dims[s]}' for s in sizes.symbols(dim) if s in dims)})"
+                if not isinstance(dim, int)
+                else ""
+            )
             raise InputError(f"{what} expects {type_}, got shape {argument.shape}: axis {axis} must be {dim}{bound}")
 
 

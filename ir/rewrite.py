@@ -179,7 +179,9 @@ class Rewriter:
                     if operand is not None:
                         operand._uses.pop((item, i), None)
                         self.touch(operand.node)
-                stack.extend(g for g in item.all_graphs() if g.parent is item)  # a decomposition may have taken them over
+                stack.extend(
+                    g for g in item.all_graphs() if g.parent is item
+                )  # a decomposition may have taken them over
             else:
                 item.set_outputs(())
                 for inner in item.nodes:
@@ -192,7 +194,7 @@ class Rewriter:
         self.changes.append(Change("erase", f"@{name}", self.label))
 
     def erase_constants(self, constants: Sequence[Constant]) -> None:
-        """Remove named constants that have no uses; those that `init` derives leave `init`'s outputs, its nodes stay."""
+        """Remove named constants without uses; those that `init` derives leave `init`'s outputs, its nodes stay."""
         model, gone = self.model, set(constants)
         for constant in constants:
             name = constant.name or ""

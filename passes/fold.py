@@ -13,7 +13,7 @@ from ..ir.data import INLINE_LIMIT, ArrayData, Data, SplatData, scalar
 from ..ir.dims import Dim
 from ..ir.errors import IrcError
 from ..ir.graph import Constant, Node, Value
-from ..ir.model import Model, fresh_name
+from ..ir.model import Model
 from ..ir.operators import Trait
 from ..ir.reference import Evaluator
 from ..ir.rewrite import Rewriter
@@ -36,8 +36,8 @@ class Fold(Pass):
 
     Evaluated here: moved elements, integers, comparisons, and correctly rounded float operations (trait EXACT), while
     a result has at most `max-bytes` and the work, in bytes read and written, stays within `budget`.  The rest moves to
-    the model's `init` graph (unless `hoist` is false), which runs once per model.  Never random operators, never effects; a
-    constant repeated over a large shape stays the broadcast that it is.
+    the model's `init` graph (unless `hoist` is false), which runs once per model.  Never random operators, never
+    effects; a constant repeated over a large shape stays the broadcast that it is.
     """
 
     name: ClassVar[str] = "fold"
@@ -160,8 +160,7 @@ class _State:
         self.rewriter.replace(node, values)
 
     def name(self, result: Value, node: Node) -> str:
-        base = result.name or (node.location.source[0] if node.location.source else node.op.name)
-        return fresh_name(base, self.model.constants)
+        return result.name or (node.location.source[0] if node.location.source else node.op.name)
 
     def move(self, node: Node) -> None:
         """Recompute the node in `init`; its results become placeholders until it is known which are used."""
@@ -170,11 +169,10 @@ class _State:
         copy = build.create(node.op, operands, node.attributes.as_dict(), names=[r.name for r in node.results])
         placeholders = [Constant(self.model, r.name, r.type, None) for r in copy.results]
         self.hoisted.update(zip(placeholders, copy.results, strict=True))
-        label = node.op.name
         names = [(p, self.name(r, node)) for p, r in zip(placeholders, node.results, strict=True)]
         self.rewriter.replace(node, placeholders)
         for placeholder, name in names:
-            placeholder.name = name or label
+            placeholder.name = name
 
     def inside(self, value: Value | None) -> Value | None:
         """What a constant is called inside `init`."""

@@ -211,7 +211,7 @@ class _Specializer:
         name = node.keywords["callee"]
         key = (str(name), tuple(self.value(v, scope).type for v in node.operands if v is not None))
         if key not in self.copies:
-            fresh = fresh_name(name, {**self.taken, **self.model.functions})
+            fresh = fresh_name(name, self.taken)
             self.taken[fresh] = None
             self.copies[key] = fresh
             yield self.function(self.source.functions[name], key[1], fresh, public=False)

@@ -78,9 +78,7 @@ def save(executable: Executable, path: Path) -> None:
             "assumptions": [str(a) for a in executable.entry.assumptions],
             "programs": rows,
             "report": {k: v for k, v in executable.report.as_dict().items() if k != "seconds"},
-            "files": {
-                f.relative_to(work).as_posix(): _digest(f) for f in sorted(work.rglob("*")) if f.is_file()
-            },
+            "files": {f.relative_to(work).as_posix(): _digest(f) for f in sorted(work.rglob("*")) if f.is_file()},
         }
         (work / "manifest.json").write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n")
         work.chmod(0o755)

@@ -31,7 +31,7 @@ Key = tuple[tuple[tuple[int, ...], Any], ...]
 class Executable:
     """Call it with arrays by position, by keyword, or with one mapping of names to arrays.
 
-    NumPy arrays in (or no inputs at all) give owned, writable NumPy arrays out; otherwise the target's arrays come back.
+    NumPy arrays in (or no inputs at all) give owned, writable NumPy arrays out; else the target's arrays come back.
     There are no silent casts: element types must be those of the entry.
 
     `compile_count` counts compilations, `load_count` programs restored from an artifact instead.  At most `capacity`
@@ -91,7 +91,9 @@ class Executable:
         if len(arguments) == 1 and not named and isinstance(arguments[0], Mapping):
             named, arguments = dict(arguments[0]), ()
         if len(arguments) > len(self._names):
-            raise InputError(f"@{self.entry.name} takes {len(self._names)} inputs ({', '.join(self._names)}), got {len(arguments)}")
+            raise InputError(
+                f"@{self.entry.name} takes {len(self._names)} inputs ({', '.join(self._names)}), got {len(arguments)}"
+            )
         slots: list[Any] = [*arguments, *[_MISSING] * (len(self._names) - len(arguments))]
         for name, value in named.items():
             position = self._positions.get(name)
@@ -102,7 +104,9 @@ class Executable:
             slots[position] = value
         missing = [n for n, s in zip(self._names, slots, strict=True) if s is _MISSING]
         if missing:
-            raise InputError(f"@{self.entry.name} needs the inputs {', '.join(self._names)}; missing: {', '.join(missing)}")
+            raise InputError(
+                f"@{self.entry.name} needs the inputs {', '.join(self._names)}; missing: {', '.join(missing)}"
+            )
         return slots
 
     def _as_array(self, value: Value, argument: Any) -> Any:
@@ -115,7 +119,7 @@ class Executable:
         raise InputError(f"input {value.name!r} expects an array of type {value.type}, got {type(argument).__name__}")
 
     def _checked(self, arguments: Sequence[Any]) -> Program:
-        """Check the arguments, then find, load or compile the program for their shapes, and remember it for the next call."""
+        """Check the arguments, then find, load or compile the program for their shapes; the next call finds it."""
         bound = self.bind([tuple(a.shape) for a in arguments], [self._dtype(a) for a in arguments])
         program = self._get(bound)
         with self._lock:
@@ -141,7 +145,9 @@ class Executable:
                 continue
             what = f"input {self._names[i]!r} expects {type_}"
             if dtypes is not None and dtypes[i] is not type_.dtype:
-                raise InputError(f"{what}, got element type {dtypes[i]}; convert it with .astype({type_.dtype.numpy.name!r})")
+                raise InputError(
+                    f"{what}, got element type {dtypes[i]}; convert it with .astype({type_.dtype.numpy.name!r})"
+                )
             if type_.dims is None:
                 continue
             shape = shapes[i]
@@ -193,7 +199,7 @@ class Executable:
         return program
 
     def prepare(self) -> None:
-        """Ask the target's table about every node, and compile if that needs no sizes.  UnsupportedError lists refusals."""
+        """Ask the target's table about every node; compile if that needs no sizes.  UnsupportedError lists refusals."""
         if self.backend.per_shape and self.entry.dims:
             from .lower import lower
 
@@ -249,7 +255,9 @@ class Executable:
         if not programs and (not self.entry.dims or not self.backend.per_shape):
             return self._get({}).source
         if not programs:
-            raise IrcError(f"nothing is compiled yet; call it or specialize({'=..., '.join(self.entry.dims)}=...) first")
+            raise IrcError(
+                f"nothing is compiled yet; call it or specialize({'=..., '.join(self.entry.dims)}=...) first"
+            )
         if len(programs) > 1:
             listed = "; ".join(", ".join(f"{n}={v}" for n, v in key) for key in programs)
             raise IrcError(f"there are {len(programs)} specializations; ask source_for(...) one of: {listed}")

@@ -33,7 +33,7 @@ def make_inputs(
     dims: Mapping[str, int],
     seed: int,
 ) -> list[Any]:
-    """One array an input of the entry.  Inputs without a file are random; their sizes come from `shapes`, `dims`, files.
+    """One array an input of the entry.  Those without a file are random; their sizes come from `shapes`, `dims`, files.
 
     Floats are standard normal, integers uniform in [0, 10), bool fair coins.  InputError names a dim left unspecified.
     """
@@ -48,10 +48,15 @@ def make_inputs(
         if shape is None or not isinstance(value.type, TensorType) or value.type.dims is None:
             continue
         if len(shape) != len(value.type.dims):
-            raise InputError(f"input {name!r} expects {value.type} (rank {len(value.type.dims)}), got shape {list(shape)}")
+            raise InputError(
+                f"input {name!r} expects {value.type} (rank {len(value.type.dims)}), got shape {list(shape)}"
+            )
         for axis, (dim, size) in enumerate(zip(value.type.dims, shape, strict=True)):
             if sizes.solve(dim, int(size), bound) is False:
-                raise InputError(f"input {name!r} expects {value.type}, got shape {list(shape)}: axis {axis} must be {dim}, got {size}")
+                raise InputError(
+                    f"input {name!r} expects {value.type}, got shape {list(shape)}: "
+                    f"axis {axis} must be {dim}, got {size}"
+                )
     generator = np.random.default_rng(seed)
     out = []
     for name, value in zip(names, executable.entry.inputs, strict=True):
@@ -59,7 +64,9 @@ def make_inputs(
             out.append(arrays[name])
             continue
         if not isinstance(value.type, TensorType) or value.type.dims is None:
-            raise InputError(f"input {name!r} of type {value.type} cannot be made up; give it with --input {name}=FILE.npy")
+            raise InputError(
+                f"input {name!r} of type {value.type} cannot be made up; give it with --input {name}=FILE.npy"
+            )
         shape = shapes.get(name)
         if shape is None:
             unknown = dict.fromkeys(s for d in value.type.dims for s in sizes.symbols(d) if s not in bound)
@@ -74,7 +81,9 @@ def make_inputs(
     return out
 
 
-def random_array(generator: np.random.Generator, type_: TensorType, shape: tuple[int, ...]) -> np.ndarray[Any, np.dtype[Any]]:
+def random_array(
+    generator: np.random.Generator, type_: TensorType, shape: tuple[int, ...]
+) -> np.ndarray[Any, np.dtype[Any]]:
     """A random array of that element type; see `make_inputs`."""
     dtype = type_.dtype
     if dtype.is_bool:

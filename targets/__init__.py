@@ -36,7 +36,7 @@ def missing(name: str) -> list[str]:
 
 
 def get(spec: str) -> Target:
-    """The target that `name` or `name{key=value,...}` spells; IrcError for an unknown name, option or missing package."""
+    """The target that `name` or `name{key=value,...}` spells; IrcError: unknown name or option, missing package."""
     from .base import options_from
 
     name, brace, rest = spec.strip().partition("{")
@@ -52,7 +52,9 @@ def get(spec: str) -> Target:
             raise IrcError(f"target {spec!r}: expected key=value, got {item!r}")
         values[key.strip().replace("-", "_")] = value.strip()
     if absent := missing(name):
-        raise IrcError(f"target {name} needs the package {absent[0]!r}, which is not installed; pip install {absent[0]}")
+        raise IrcError(
+            f"target {name} needs the package {absent[0]!r}, which is not installed; pip install {absent[0]}"
+        )
     module, cls, _, _ = _MODULES[name]
     target_class: type[Target] = getattr(importlib.import_module(module, __package__), cls)
     return target_class(options_from(target_class.options_class, values, name))

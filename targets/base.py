@@ -20,7 +20,7 @@ from ..runtime.backend import Program
 
 
 class Refusal(Exception):
-    """A rule's word that it cannot lower a node, and why.  Composites are then decomposed; core operators are reported."""
+    """A rule's word that it cannot lower a node, and why.  Composites are then decomposed, core operators reported."""
 
 
 def refuse(why: str) -> NoReturn:
@@ -71,7 +71,11 @@ class Options:
 
     def text(self) -> str:
         """`{key=value,...}` of the fields that differ from their defaults, or the empty string."""
-        changed = [f"{f.name}={_spell(getattr(self, f.name))}" for f in dataclasses.fields(self) if getattr(self, f.name) != f.default]
+        changed = [
+            f"{f.name}={_spell(getattr(self, f.name))}"
+            for f in dataclasses.fields(self)
+            if getattr(self, f.name) != f.default
+        ]
         return "{" + ",".join(changed) + "}" if changed else ""
 
 

@@ -50,12 +50,16 @@ def compare(name: str, got: Any, want: Any, *, rtol: float = RTOL, atol: float =
         gap = 0.0
         if different and got.dtype.kind in "iu":
             gap = float(np.abs(got.astype(np.float64) - want.astype(np.float64)).max())
-        return Agreement(name, not different, gap, gap, f"{different} of {got.size} elements differ" if different else "")
+        return Agreement(
+            name, not different, gap, gap, f"{different} of {got.size} elements differ" if different else ""
+        )
     wide = np.complex128 if got.dtype.kind == "c" else np.float64
     a, b = got.astype(wide), want.astype(wide)
     finite = np.isfinite(b)
     with np.errstate(all="ignore"):
-        same_specials = bool(np.all((a == b) | (np.isnan(a) & np.isnan(b)) | finite)) and bool(np.all(np.isfinite(a) == finite))
+        same_specials = bool(np.all((a == b) | (np.isnan(a) & np.isnan(b)) | finite)) and bool(
+            np.all(np.isfinite(a) == finite)
+        )
     scale = float(np.abs(b[finite]).max()) if finite.any() else 0.0
     error = float(np.abs(a[finite] - b[finite]).max()) if finite.any() and same_specials else 0.0
     relative = error / scale if scale else error
@@ -66,7 +70,7 @@ def compare(name: str, got: Any, want: Any, *, rtol: float = RTOL, atol: float =
 
 
 def run_onnx_file(path: Path, feeds: Mapping[str, Any], *, intermediates: bool = False) -> dict[str, Any]:
-    """Outputs of an ONNX file on ONNX Runtime's CPU, without its graph optimizations; with `intermediates` every node's."""
+    """Outputs of an ONNX file on ONNX Runtime's CPU without graph optimizations; with `intermediates` every node's."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()
@@ -87,7 +91,7 @@ def run_onnx_file(path: Path, feeds: Mapping[str, Any], *, intermediates: bool =
 
 
 def with_intermediates(model: Model, entry: str | None = None) -> Model:
-    """A copy whose entry returns the result of every node of its body, in order.  Later duplicates of a name are left out."""
+    """A copy whose entry returns the result of every node of its body, in order; of a name, the first one."""
     out = clone_model(model)
     function = out.entry(entry)
     named: dict[str, Any] = {}
@@ -134,7 +138,7 @@ def first_departure(
     every = with_intermediates(model, entry)
     executable = Executable(every, target, entry=entry)
     got = executable(*feeds).by_name
-    by_name = {n: v for n, v in zip(every.entry(entry).output_names, every.entry(entry).outputs, strict=True)}
+    by_name = dict(zip(every.entry(entry).output_names, every.entry(entry).outputs, strict=True))
     compared = 0
     for name, array in got.items():
         if name not in want:

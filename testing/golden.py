@@ -21,4 +21,6 @@ def check_golden(path: Path, text: str, *, update: bool = False) -> None:
     want = path.read_text()
     if want != text:
         diff = "".join(difflib.unified_diff(want.splitlines(True), text.splitlines(True), path.name, "emitted now"))
-        raise AssertionError(f"{path.name} differs from what is emitted now; if it should, run pytest --update-golden\n{diff}")
+        raise AssertionError(
+            f"{path.name} differs from what is emitted now; if it should, run pytest --update-golden\n{diff}"
+        )

@@ -1,4 +1,4 @@
-"""One operator at a time: a model of a single node, its reference result, and its decomposition's, for tests of operators."""
+"""One operator at a time, for tests of operators: a model of one node, its reference result, its decomposition's."""
 
 from __future__ import annotations
 
@@ -40,7 +40,11 @@ def model_of(
     fed = [] if constants else present
 
     def body(b: Builder, *inputs: Value) -> Any:
-        rest = iter([b.constant(a, t.dtype) for a, t in zip(present, kinds, strict=True) if isinstance(t, TensorType)] if constants else inputs)
+        rest = iter(
+            [b.constant(a, t.dtype) for a, t in zip(present, kinds, strict=True) if isinstance(t, TensorType)]
+            if constants
+            else inputs
+        )
         values = [None if a is None else next(rest) for a in flat]
         keywords = {k: v(b) if callable(v) and not isinstance(v, DType) else v for k, v in attributes.items()}
         if not decompose:
@@ -62,14 +66,22 @@ def run(name: str, *operands: Any, **keywords: Any) -> Any:
     return results[0] if len(results) == 1 else results
 
 
-def facts_of(name: str, *operands: Type | Fact | None | tuple[Any, ...], regions: Callable[[Builder], dict[str, Any]] | None = None, **attributes: Any) -> Any:
+def facts_of(
+    name: str,
+    *operands: Type | Fact | tuple[Any, ...] | None,
+    regions: Callable[[Builder], dict[str, Any]] | None = None,
+    **attributes: Any,
+) -> Any:
     """Facts that `infer` gives for operands of these types or facts: one, or a tuple of several."""
     op = get(name)
     model = Model(name)
     used: list[Value] = []
 
     def body(b: Builder) -> Any:
-        values = [None if o is None else tuple(_value(b, x) for x in o) if isinstance(o, tuple) else _value(b, o) for o in operands]
+        values = [
+            None if o is None else tuple(_value(b, x) for x in o) if isinstance(o, tuple) else _value(b, o)
+            for o in operands
+        ]
         out = b.apply(op, *values, **attributes, **(regions(b) if regions else {}))
         used.extend(out if isinstance(out, tuple) else (out,))
         return out
@@ -104,7 +116,10 @@ def _value(b: Builder, what: Type | Fact) -> Value:
 
 def _tuples(op: Operator, operands: Sequence[Any]) -> list[Any]:
     specs = (*op.operands, *[None] * len(operands))
-    return [tuple(o) if s is not None and s.variadic and isinstance(o, list) else o for s, o in zip(specs, operands, strict=False)]
+    return [
+        tuple(o) if s is not None and s.variadic and isinstance(o, list) else o
+        for s, o in zip(specs, operands, strict=False)
+    ]
 
 
 def _type_of(array: Any) -> Type:
@@ -113,7 +128,7 @@ def _type_of(array: Any) -> Type:
 
 
 def shaped(text: str | None, array: Any) -> Type:
-    """The type of an array with the dims that `text` spells: `"N 3 H W"` has symbols N, H, W.  None: the array's own."""
+    """The type of an array with the dims that `text` spells (`"N 3 H W"`: symbols N, H, W); None: the array's own."""
     own = _type_of(array)
     if text is None or not isinstance(own, TensorType):
         return own
@@ -151,7 +166,7 @@ def _tuple(result: Any) -> tuple[Any, ...]:
 
 
 def _check_close(name: str, got: Any, want: Any, ulps: float) -> None:
-    assert got.dtype == want.dtype and got.shape == want.shape, f"{name}: {got.dtype}{got.shape}, not {want.dtype}{want.shape}"
+    assert (got.dtype, got.shape) == (want.dtype, want.shape), name
     dtype = DType.from_numpy(want.dtype)
     if not (dtype.is_float or dtype.is_complex):
         np.testing.assert_array_equal(got, want, err_msg=name)
@@ -159,7 +174,9 @@ def _check_close(name: str, got: Any, want: Any, ulps: float) -> None:
     wide = np.complex128 if dtype.is_complex else np.float64
     a, b = got.astype(wide), want.astype(wide)
     finite = np.isfinite(b)
-    np.testing.assert_array_equal(np.where(finite, 0, a), np.where(finite, 0, b), err_msg=f"{name}: infinities and NaNs")
+    np.testing.assert_array_equal(
+        np.where(finite, 0, a), np.where(finite, 0, b), err_msg=f"{name}: infinities and NaNs"
+    )
     scale = np.abs(b[finite]).max(initial=0)
     eps = {dtypes.c64: 2.0**-23, dtypes.c128: 2.0**-52}.get(dtype) or float(dtype.finfo().eps)
     gap = np.abs(a[finite] - b[finite]).max(initial=0)
@@ -168,7 +185,7 @@ def _check_close(name: str, got: Any, want: Any, ulps: float) -> None:
 
 
 def run_onnx_node(op_type: str, inputs: Sequence[Any], *, opset: int = 21, outputs: int = 1, **attributes: Any) -> Any:
-    """What ONNX Runtime's CPU gives for one ONNX node on these arrays (None: absent): an array, or a tuple of several."""
+    """What ONNX Runtime's CPU gives for one ONNX node on these arrays (None: absent): an array, or a tuple."""
     import onnx
     import onnxruntime
 
@@ -177,7 +194,10 @@ def run_onnx_node(op_type: str, inputs: Sequence[Any], *, opset: int = 21, outpu
     node = onnx.helper.make_node(op_type, names, results, **attributes)
     kinds = [(n, DType.from_numpy(a.dtype).onnx, a.shape) for n, a in zip(names, inputs, strict=True) if a is not None]
     graph = onnx.helper.make_graph(
-        [node], op_type, [onnx.helper.make_tensor_value_info(*k) for k in kinds], [onnx.ValueInfoProto(name=n) for n in results]
+        [node],
+        op_type,
+        [onnx.helper.make_tensor_value_info(*k) for k in kinds],
+        [onnx.ValueInfoProto(name=n) for n in results],
     )
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)], ir_version=10)
     options = onnxruntime.SessionOptions()

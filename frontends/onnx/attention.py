@@ -15,7 +15,7 @@ def attention(
     kv_num_heads=None, scale=None, softcap=0.0, softmax_precision=None, qk_matmul_output_mode=0, left_window_size=-1,
     right_window_size=-1,
 ):  # fmt: skip
-    """What the canonical form cannot say (scores as a result, padded caches, windows to the right) is expanded instead."""
+    """What the canonical form cannot say (scores as a result, padded caches, windows to the right) is expanded."""
     narrow = softmax_precision is not None and ctx.dtype(softmax_precision).bits < 32 and q.dtype.bits < 64
     if ctx.wants(3) or nonpad_kv_seqlen is not None or right_window_size >= 0 or narrow:
         ctx.expand()

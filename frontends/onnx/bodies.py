@@ -1,4 +1,4 @@
-"""Operators that are defined by other operators: model-local functions and the function bodies of ONNX's own definitions."""
+"""Operators defined by other operators: model-local functions and the function bodies of ONNX's own definitions."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import onnx
-import onnx.defs
 
 from ...ir.model import Value
 from .context import Context
 from .reading import MAX_DEPTH
+from .schemas import schema_of
 from .scope import Frame, Scope
 from .signature import onnx_type
 
@@ -37,7 +37,7 @@ def expand(
     scope.values.update(dict.fromkeys(function.input))
     scope.values.update(zip(function.input, operands, strict=False))
     attributes = {a.name: importer.attribute(frame, a) for a in function.attribute_proto}
-    schema = _schema(*key[:2], ctx.version)
+    schema = schema_of(*key[:2], ctx.version)
     if schema is not None:
         for name, declared in schema.attributes.items():
             if declared.default_value.name:
@@ -65,24 +65,17 @@ def _present(function: onnx.FunctionProto, scope: Scope) -> list[onnx.NodeProto]
     return out
 
 
-def _schema(domain: str, type_: str, version: int) -> onnx.defs.OpSchema | None:
-    try:
-        return onnx.defs.get_schema(type_, version, domain)
-    except onnx.defs.SchemaError:
-        return None
-
-
 def has_body(domain: str, type_: str, version: int) -> bool:
     """Whether onnx defines the operator by a function in that version of the operator set."""
-    schema = _schema(domain, type_, version)
-    return (
-        schema is not None and not schema.deprecated and (schema.has_function or schema.has_context_dependent_function)
-    )
+    schema = schema_of(domain, type_, version)
+    if schema is None or schema.deprecated:
+        return False
+    return bool(schema.has_function or schema.has_context_dependent_function)
 
 
 def of_schema(ctx: Context, domain: str, operands: Sequence[Value | None]) -> onnx.FunctionProto | None:
     """The function body that onnx gives for the node, for these operand types, or None."""
-    schema = _schema(domain, ctx.node.op_type, ctx.version)
+    schema = schema_of(domain, ctx.node.op_type, ctx.version)
     if schema is None or schema.deprecated:
         return None
     if schema.has_function:

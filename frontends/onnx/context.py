@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -17,11 +18,13 @@ from ...ir.facts import NeedsInts, data_of_ints
 from ...ir.model import Graph, Model, Node, Value
 from ...ir.reference import Evaluator, _Frame
 from ...ir.types import TensorType, Type
+from .scope import Poisoned
 
 if TYPE_CHECKING:
     import onnx
 
-    from .graph import Frame, Importer
+    from .graph import Importer
+    from .scope import Frame
 
 EVALUATED = 64
 """Nodes that may be evaluated at import to learn the value of one operand (a scale, a bound)."""
@@ -109,11 +112,13 @@ class Context:
 
     def number(self, value: Value, what: str) -> int:
         """The one element of `numbers`."""
-        return _only(self.numbers(value, what), what)
+        only: int = _only(self.numbers(value, what), what)
+        return only
 
     def size(self, value: Value, what: str) -> Size:
         """The one element of `ints`."""
-        return _only(self.ints(value, what), what)
+        only: Size = _only(self.ints(value, what), what)
+        return only
 
     def floats(self, value: Value, what: str) -> tuple[float, ...]:
         """The elements of a float operand that decides a shape; NeedsInts if they are known only at run time."""
@@ -173,9 +178,19 @@ class Context:
         except IrcError as error:
             raise InferenceError(str(error)) from None
 
-    def graph(self, proto: onnx.GraphProto, inputs: Sequence[Type] = (), names: Sequence[str] = ()) -> Graph:
+    def graph(self, proto: onnx.GraphProto, inputs: Sequence[Type] = ()) -> Graph:
         """A sub-graph attribute as a graph of the IR; outer names are captures."""
-        return self.importer.sub_graph(self.frame, self.build, proto, inputs, names)
+        return self.importer.sub_graph(self.frame, self.build, proto, inputs)
+
+    def branches(self, *protos: onnx.GraphProto) -> list[Graph]:
+        """Sub-graphs without inputs; all are looked at before one that cannot be imported is given up."""
+        out = []
+        for proto in protos:
+            with contextlib.suppress(Poisoned):
+                out.append(self.graph(proto))
+        if len(out) < len(protos):
+            raise Poisoned
+        return out
 
     def inline(self, proto: onnx.GraphProto, arguments: Sequence[Value] = ()) -> tuple[Value, ...]:
         """The nodes of a sub-graph attribute written here; its outputs come back."""
@@ -208,7 +223,7 @@ def _evaluated(value: Value, model: Model) -> Data | None:
             continue
         for result in node.results:
             type_ = result.type
-            if not isinstance(type_, TensorType) or not type_.is_static or sizes.product(type_.shape) > INLINE_LIMIT:  # type: ignore[operator]  # static
+            if not isinstance(type_, TensorType) or not type_.is_static or sizes.product(type_.shape) > INLINE_LIMIT:
                 return None
         if data_of_ints(node.results[0].tensor, node.results[0].ints) is None:
             if any(isinstance(a, Dim) for a in node.attributes.as_dict().values()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...ir import dims as sizes
 from ...ir.dtypes import i64
 from ...ir.errors import InferenceError
 from ...ir.facts import NeedsInts
@@ -22,7 +23,7 @@ def if_(ctx, condition, *, then_branch, else_branch):
     known = ctx.constant(condition)
     if known is not None:
         return ctx.inline(then_branch if bool(known.numpy().reshape(-1)[0]) else else_branch)
-    then, else_ = ctx.graph(then_branch), ctx.graph(else_branch)
+    then, else_ = ctx.branches(then_branch, else_branch)
     if [v.type for v in then.outputs] != [v.type for v in else_.outputs]:
         ctx.unknown.append(condition)
         raise NeedsInts("the branches differ in type, so the condition must be known")
@@ -120,7 +121,7 @@ class _Inner:
 
 
 def _repeated(ctx, step, state, scans, count, limit, steps, *, has_condition, backwards=None):
-    """Final state (the condition left out) and stacked values of `step`, repeated while the condition and limit hold."""
+    """Final state (the condition left out) and stacked values of `step`, repeated while condition and limit hold."""
     backwards = backwards or (0,) * scans
     mark = ctx.importer.mark(ctx.build.graph)
     try:
@@ -151,7 +152,8 @@ def _while(ctx, step, state, scans, count, limit, has_condition, backwards):
         )
     if scans and has_condition and not _goes_on(ctx, state[0], following[0], arguments[1]):
         raise NeedsInts("the number of iterations depends on the condition")
-    buffers = [ctx.build.full(_zero(v.dtype), v.dtype, (count, *v.dims)) for v in scanned]
+    rows = 1 if count is None else sizes.maximum(count, 1)  # a block of one row must fit even if it is never written
+    buffers = [ctx.build.full(_zero(v.dtype), v.dtype, (rows, *v.dims)) for v in scanned]
     inputs = [body.add_input(b.type) for b in buffers]
     written = [
         _written(inner.build, b, v, arguments[0], limit, back)
@@ -166,7 +168,15 @@ def _while(ctx, step, state, scans, count, limit, has_condition, backwards):
     test.set_outputs([checks[0] if len(checks) == 1 else tests.and_(*checks)])
     start = ctx.build.constant(np.array(0, np.int64))
     out = ctx.build.while_((start, *state, *buffers), cond=test, body=body)
-    return tuple(out[1 + has_condition :])
+    ended = out[1 + has_condition : 1 + len(state)]
+    return (*ended, *(_rows(ctx, v, count) for v in out[1 + len(state) :]))
+
+
+def _rows(ctx, x, count):
+    """The first `count` rows of a buffer."""
+    if sizes.equal(x.dims[0], count) is True:
+        return x
+    return ctx.build.slice(x, starts=(0,) * x.rank, limits=(count, *x.dims[1:]), strides=(1,) * x.rank)
 
 
 def _zero(dtype):

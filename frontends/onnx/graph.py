@@ -1,4 +1,4 @@
-"""Walks the graphs of an ONNX model and hands every node to its handler, its function body, or the generic late operator."""
+"""Walks the graphs of an ONNX model; hands every node to its handler, its function body, or the late operator."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from ...ir.errors import FormatError, InferenceError
 from ...ir.facts import NeedsInts
 from ...ir.model import Constant, Graph, Location, Model, Node, Value
 from ...ir.rewrite import Rewriter
-from ...ir.types import NeedsRank, TensorType, Type
+from ...ir.types import NeedsRank, Type
 from . import bodies, late, registry
 from .check import Findings
 from .context import Context, Expanded, Refused
 from .reading import MAX_DEPTH, Source
 from .registry import Entry
+from .schemas import check_attributes, check_counts, schema_of, type_mismatch
 from .scope import POISON, Frame, Poisoned, Scope, check_names, inner_graphs, label, ordered
-from .signature import FROM_ONNX_NAMES, type_of
+from .signature import type_of
 from .tensors import data_of, dense
 
-MAX_NODES = 4_000_000
+MAX_NODES = 1_000_000
 """Nodes that a model may have after its functions are expanded."""
 _IGNORED = frozenset({"consumed_inputs"})  # an execution hint of operator set 1
 
@@ -95,9 +96,7 @@ class Importer:
         declare_initializers(scope, proto)
         return Frame(scope, frame.opsets, frame.attributes, frame.label, frame.expanding)
 
-    def sub_graph(
-        self, frame: Frame, build: Builder, proto: onnx.GraphProto, inputs: Sequence[Type], names: Sequence[str] = ()
-    ) -> Graph:
+    def sub_graph(self, frame: Frame, build: Builder, proto: onnx.GraphProto, inputs: Sequence[Type]) -> Graph:
         """A sub-graph as a graph of the IR; Poisoned if it reads or yields what cannot be imported."""
         inner = self.enter(frame, proto)
         graph = self.draft()
@@ -137,7 +136,7 @@ class Importer:
         if name not in owner.values:
             proto = owner.initializers[name]
             sparse = isinstance(proto, onnx.SparseTensorProto)
-            data = dense(proto, self.source) if sparse else data_of(proto, self.source)  # type: ignore[arg-type]  # one or the other
+            data = dense(proto, self.source) if sparse else data_of(proto, self.source)
             owner.values[name] = constant(self.model, name, data)
         value = owner.values[name]
         if not isinstance(value, Value):
@@ -177,7 +176,7 @@ class Importer:
         except Poisoned:
             self.undo(mark)
             results = None
-        except InferenceError as error:
+        except (InferenceError, ArithmeticError, LookupError, ValueError) as error:
             raise self.invalid(where, node, domain, version, operands, error) from error
         if results is None:
             self.poison(frame, node)
@@ -213,6 +212,7 @@ class Importer:
             ctx.refuse(f"the attribute {name!r} is not supported")
         if schema is not None:
             check_counts(ctx, schema, operands)
+            check_attributes(ctx, schema)
             for name, declared in schema.attributes.items():
                 if name in entry.attributes and name not in attributes and declared.default_value.name:
                     attributes[name] = self.attribute(ctx.frame, declared.default_value)
@@ -283,7 +283,7 @@ class Importer:
         domain: str,
         version: int,
         operands: list[Value | None],
-        error: InferenceError,
+        error: Exception,
     ) -> FormatError:
         """The error for a node that the model should not have."""
         schema = schema_of(domain, node.op_type, version)
@@ -386,14 +386,6 @@ def domain_of(domain: str) -> str:
     return "" if domain == "ai.onnx" else domain
 
 
-def schema_of(domain: str, type_: str, version: int) -> onnx.defs.OpSchema | None:
-    """onnx's definition of the operator in that version of the domain's operator set, or None."""
-    try:
-        return onnx.defs.get_schema(type_, version, domain)
-    except onnx.defs.SchemaError:
-        return None
-
-
 def missing(domain: str, type_: str, version: int) -> str:
     """Why there is no handler."""
     if registry.known(domain, type_):
@@ -401,36 +393,6 @@ def missing(domain: str, type_: str, version: int) -> str:
     if domain in registry.domains():
         return "there is no handler for this operator"
     return f"there are no handlers for the domain {domain!r}"
-
-
-def check_counts(ctx: Context, schema: onnx.defs.OpSchema, operands: Sequence[Value | None]) -> None:
-    """Enough inputs, not too many, none missing that must be there."""
-    if not schema.min_input <= len(operands) <= schema.max_input:
-        ctx.fail(f"takes {schema.min_input} to {schema.max_input} inputs, got {len(operands)}")
-    if len(ctx.node.output) > schema.max_output:
-        ctx.fail(f"has at most {schema.max_output} outputs, got {len(ctx.node.output)}")
-    optional = onnx.defs.OpSchema.FormalParameterOption.Optional
-    for value, formal in zip(operands, schema.inputs, strict=False):
-        if value is None and formal.option != optional:
-            ctx.fail(f"the input {formal.name} is missing")
-
-
-def type_mismatch(schema: onnx.defs.OpSchema, operands: Sequence[Value | None]) -> str | None:
-    """What is wrong with the element types of the operands by onnx's own definition, or None."""
-    bound: dict[str, TensorType] = {}
-    for i, value in enumerate(operands):
-        formal = schema.inputs[min(i, len(schema.inputs) - 1)]
-        if value is None or not isinstance(value.type, TensorType):
-            continue
-        allowed = {t for t in formal.types if t.startswith("tensor(")}
-        dtypes = {FROM_ONNX_NAMES.get(t[7:-1]) for t in allowed}
-        if value.dtype not in dtypes:
-            listed = ", ".join(sorted(t[7:-1] for t in allowed))
-            return f"the input {formal.name} has type {value.type}; ONNX allows {listed or 'no tensor'}"
-        first = bound.setdefault(formal.type_str, value.type)
-        if formal.is_homogeneous and first.dtype is not value.dtype:
-            return f"the inputs of type {formal.type_str} must have one element type, got {first} and {value.type}"
-    return None
 
 
 def _element_types(source: Source) -> dict[str, Type]:

@@ -24,10 +24,10 @@ _SINGLE_OPSET = 1  # models of IR versions 1 and 2 name no operator set
 def import_onnx(source: str | Path | onnx.ModelProto | bytes, *, name: str | None = None) -> Model:
     """An ONNX model as a model of the IR with one function `main`.
 
-    `source` is a file (the only form that may have external data), its bytes, or a parsed model.  Inputs of `main` are the
-    graph inputs that are not initializers.  Equal symbolic dims of inputs are one symbol; a name that is no identifier is
-    respelled, and `main.metadata["onnx.dim.<symbol>"]` has the original.  Raises FormatError for a file that is not a valid
-    ONNX model, UnsupportedError with one diagnostic for each operator that cannot be imported.
+    `source` is a file (the only form that may have external data), its bytes, or a parsed model.  Inputs of `main` are
+    the graph inputs that are not initializers.  Equal symbolic dims of inputs are one symbol; a name that is no
+    identifier is respelled, and `main.metadata["onnx.dim.<symbol>"]` has the original.  Raises FormatError for a file
+    that is not a valid ONNX model, UnsupportedError with one diagnostic for each operator that cannot be imported.
     """
     model, report = _imported(read(source), name)
     if report:

@@ -1,7 +1,8 @@
-"""Nodes that can be typed only at run time: how they become the generic operator `onnx`, and how that is imported later.
+"""Nodes that can be typed only at run time: how they become the generic operator `onnx`, and how that is imported.
 
-Payload of the generic operator: the node's attributes as (name, literal) pairs.  A tensor is `("$operand", i)`, a graph
-`("$graph", i)`; the pair `$inputs` has the operand number of each input (-1: absent), `$outputs` which results are used.
+Payload of the generic operator: the node's attributes as (name, literal) pairs.  A tensor is `("$operand", i)`, a
+graph `("$graph", i)`; the pair `$inputs` has the operand number of each input (-1: absent), `$outputs` which results
+are used.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ...ir.types import TensorType, Type, symbols
 from .context import Context
 from .reading import Source
 from .scope import Frame, Scope
-from .signature import FROM_ONNX_NAMES, type_of
+from .signature import FROM_ONNX_NAMES
 
 if TYPE_CHECKING:
     from .graph import Importer
@@ -49,11 +50,10 @@ def postpone(importer: Importer, ctx: Context, domain: str, operands: Sequence[V
             payload.append((name, ("$operand", len(xs))))
             xs.append(importer.model.inline_constant(value))
         elif isinstance(value, onnx.GraphProto):
-            inputs = [_declared(importer, i) for i in value.input]
-            if any(t is None for t in inputs):
+            if ctx.node.op_type != "If" or value.input:
                 return None
             payload.append((name, ("$graph", len(graphs))))
-            graphs.append(ctx.graph(value, [t for t in inputs if t is not None], [i.name for i in value.input]))
+            graphs.append(ctx.graph(value))
         elif isinstance(value, int | float | str) or _plain(value):
             payload.append((name, value))
         else:
@@ -75,12 +75,6 @@ def postpone(importer: Importer, ctx: Context, domain: str, operands: Sequence[V
 
 def _plain(value: Any) -> bool:
     return isinstance(value, tuple) and all(isinstance(v, int | float | str) for v in value)
-
-
-def _declared(importer: Importer, value: onnx.ValueInfoProto) -> Type | None:
-    if not value.type.WhichOneof("value"):
-        return None
-    return type_of(value.type, value.name, None, importer.source)
 
 
 def _frozen(importer: Importer, ctx: Context, value: Value) -> Value | None:
@@ -118,10 +112,6 @@ def _result_type(
     node = ctx.node
     if node.op_type == "If" and graphs:
         return _unranked(graphs[0].outputs[index].type)
-    if node.op_type == "Loop" and graphs:
-        return _unranked(graphs[0].outputs[index + 1].type)
-    if node.op_type == "Scan" and graphs:
-        return _unranked(graphs[0].outputs[index].type)
     if node.op_type == "ConstantOfShape":
         fill = attributes.get("value")
         return TensorType(fill.dtype if isinstance(fill, Data) else dtypes.f32, None)
@@ -154,10 +144,10 @@ def materialize(
     operands: Sequence[Fact | None],
     model: Model,
 ) -> Model:
-    """What the importer builds for a postponed node now that its operands are typed: function `main` of a model of its own.
+    """What the importer builds for a postponed node now that its operands are typed: `main` of a model of its own.
 
-    `main` takes every operand, constants included (those are used as constants), then the captures of the graphs.  Results
-    that the node does not use are zeros.  Raises NeedsInts or NeedsRank if the operands are still not known well enough.
+    `main` takes every operand, constants included (those are used as constants), then the captures of the graphs.
+    Results that the node does not use are zeros.  Raises NeedsInts or NeedsRank if too little is still known.
     """
     from .graph import Importer
 
@@ -189,11 +179,10 @@ def materialize(
 def _put_attributes(node: onnx.NodeProto, given: dict[str, Any], operands: Sequence[Fact | None]) -> None:
     """Write the payload's attributes back into a node."""
     for name, value in given.items():
-        if isinstance(value, tuple) and value and value[0] == "$graph":
-            raise NeedsInts(f"{node.op_type} with carried values of changing types cannot be typed at run time")
         if isinstance(value, tuple) and value and value[0] == "$operand":
             fact = operands[value[1]]
-            assert fact is not None and fact.data is not None
+            if fact is None or fact.data is None:
+                raise NeedsInts(f"the attribute {name} of {node.op_type} must be a constant")
             node.attribute.append(onnx.helper.make_attribute(name, numpy_helper.from_array(fact.data.numpy())))
         elif isinstance(value, tuple) and not value:
             node.attribute.append(onnx.AttributeProto(name=name, type=onnx.AttributeProto.INTS))
@@ -207,7 +196,8 @@ def _branch(given: dict[str, Any], graphs: Sequence[Graph], operands: Sequence[F
     if fact is None or fact.data is None:
         raise NeedsInts("the condition must be known, because the branches differ in type")
     taken = "then_branch" if bool(fact.data.numpy().reshape(-1)[0]) else "else_branch"
-    return graphs[given[taken][1]]
+    number: int = given[taken][1]
+    return graphs[number]
 
 
 def _copied(scratch: Model, main: Function, graph: Graph, outer: dict[Value, Value]) -> tuple[Value, ...]:

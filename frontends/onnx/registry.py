@@ -1,4 +1,4 @@
-"""The table of ONNX operator handlers, found by domain, operator and operator-set version.  The handlers are in the family files."""
+"""The table of ONNX operator handlers, by domain, operator and operator-set version; they stand in the family files."""
 
 from __future__ import annotations
 

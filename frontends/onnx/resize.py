@@ -34,9 +34,9 @@ def resize(
         if keep_aspect_ratio_policy != "stretch":
             dims, factors = _kept_aspect(ctx, x, dims, at, keep_aspect_ratio_policy)
     return ctx.build.Resize(
-        x, dims=dims, scales=factors, mode=mode, coordinate_mode=coordinate_transformation_mode, nearest_mode=nearest_mode,
-        cubic_coeff_a=cubic_coeff_a, exclude_outside=bool(exclude_outside), extrapolation_value=extrapolation_value,
-        antialias=bool(antialias), roi=crop,
+        x, dims=dims, scales=factors, mode=mode, coordinate_mode=coordinate_transformation_mode,
+        nearest_mode=nearest_mode, cubic_coeff_a=cubic_coeff_a, exclude_outside=bool(exclude_outside),
+        extrapolation_value=extrapolation_value, antialias=bool(antialias), roi=crop,
     )  # fmt: skip
 
 
@@ -87,13 +87,13 @@ def _scaled(dim, factor, extent):
 
 
 def _kept_aspect(ctx, x, dims, axes, policy):
-    """One scale for all resized axes: the least (not_larger) or greatest (not_smaller) of those that the sizes ask for."""
+    """One scale for all resized axes: the least (not_larger) or greatest (not_smaller) that the sizes ask for."""
     if any(not isinstance(x.dims[a], int) or not isinstance(dims[a], int) for a in axes):
         raise NeedsInts("the common scale of axes of symbolic size is known only at run time")
-    choose = {"not_larger": min, "not_smaller": max}.get(policy)
-    if choose is None:
+    if policy not in ("not_larger", "not_smaller"):
         ctx.fail(f"keep_aspect_ratio_policy must be stretch, not_larger or not_smaller, got {policy!r}")
-    scale = choose(dims[a] / x.dims[a] for a in axes)
+    asked = [dims[a] / x.dims[a] for a in axes]
+    scale = min(asked) if policy == "not_larger" else max(asked)
     out = tuple(math.floor(x.dims[i] * scale + 0.5) if i in axes else d for i, d in enumerate(dims))
     return out, tuple(scale if i in axes else 1.0 for i in range(x.rank))
 

@@ -1,4 +1,4 @@
-"""Names of an ONNX graph while it is imported: values, initializers not yet read, enclosing graphs; and the order of nodes."""
+"""Names of an ONNX graph while it is imported (values, initializers, enclosing graphs), and the order of its nodes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Scope:
 
 @dataclass(slots=True)
 class Frame:
-    """Where nodes are read: their names, operator sets, attribute bindings of a function body, functions being expanded."""
+    """Where nodes are read: names, operator sets, attributes bound by a function call, functions being expanded."""
 
     scope: Scope
     opsets: dict[str, int]

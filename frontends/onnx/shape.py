@@ -1,4 +1,4 @@
-"""ONNX operators that move or make elements by position: Reshape, Transpose, Concat, Slice, Pad, Expand, Shape and kin."""
+"""ONNX operators that move or make elements by position: Reshape, Transpose, Concat, Slice, Pad, Shape and kin."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from ...ir import dims as sizes
 from ...ir.data import ArrayData
-from ...ir.dims import Dim
+from ...ir.dims import Dim, Size
 from ...ir.dtypes import f32, i64
 from ...ir.facts import NeedsInts
 from .registry import onnx_op
@@ -235,7 +235,7 @@ def range_(ctx, start, limit, delta):
     if isinstance(first, float) or isinstance(end, float) or isinstance(step, float):
         if isinstance(first, Dim) or isinstance(end, Dim):
             raise NeedsInts("the number of elements depends on the sizes of the inputs and a fraction")
-        count = max(int(np.ceil((np.float64(end) - first) / step)), 0)
+        count: Size = max(int(np.ceil((np.float64(end) - first) / step)), 0)
     else:
         count = sizes.maximum(sizes.ceildiv(end - first if step > 0 else first - end, abs(step)), 0)
     return ctx.build.Range(ctx.scalar(start), ctx.scalar(delta), count=count)
@@ -300,7 +300,8 @@ def pad_1(ctx, x, *, paddings, mode="constant", value=0.0):
 def _pad(ctx, x, widths, axes, value, mode):
     if len(widths) != 2 * len(axes):
         ctx.fail(f"needs two pads an axis ({2 * len(axes)}), got {len(widths)}")
-    low, high = [0] * x.rank, [0] * x.rank
+    low: list[Size] = [0] * x.rank
+    high: list[Size] = [0] * x.rank
     for i, axis in enumerate(axes):
         low[axis], high[axis] = widths[i], widths[i + len(axes)]
     if mode in ("reflect", "edge", "wrap"):

@@ -1,4 +1,4 @@
-"""TensorProto -> Data.  Raw and external data are mapped or viewed, never copied; everything is checked before it is trusted."""
+"""TensorProto -> Data.  Raw and external data are mapped or viewed, not copied; all is checked before it is trusted."""
 
 from __future__ import annotations
 
@@ -165,7 +165,8 @@ def _inside_directory(location: str, source: Source, what: str) -> Path:
         or "\0" in location
     ):
         raise source.fail(
-            f"{what}: external data location {location!r} must be a relative path without '..' inside the model's directory"
+            f"{what}: external data location {location!r} must be a relative path without '..' "
+            "inside the model's directory"
         )
     try:
         path = (source.directory / pure).resolve(strict=True)
@@ -174,7 +175,8 @@ def _inside_directory(location: str, source: Source, what: str) -> Path:
         raise source.fail(f"{what}: the external data file {location!r} does not exist beside the model") from None
     if not path.is_relative_to(source.directory.resolve()):
         raise source.fail(
-            f"{what}: external data location {location!r} is a link that leaves the model's directory; copy the file there"
+            f"{what}: external data location {location!r} is a link that leaves the model's directory; "
+            "copy the file there"
         )
     if not stat.S_ISREG(status.st_mode):
         raise source.fail(f"{what}: external data location {location!r} is not a regular file")

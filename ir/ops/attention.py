@@ -11,9 +11,7 @@ from .reduction import reduced
 from .widening import converted, count, statistics_type, wide_array, widened
 
 
-def _attention_type(
-    ctx, q, k, v, mask, sinks, *, scale, softcap, causal, kv_offset, window, zero_masked_rows
-):
+def _attention_type(ctx, q, k, v, mask, sinks, *, scale, softcap, causal, kv_offset, window, zero_masked_rows):
     dtype = ctx.same_dtype(q, k, v)
     for what, x in (("q", q), ("k", k), ("v", v)):
         ctx.need(x.rank == 4, f"{what} must be [batch, heads, time, head size], got {x.type}")
@@ -154,7 +152,8 @@ def _rotary(ctx, x, cos, sin, *, interleaved):
         pairs = b.reshape(part(0, 2 * half), dims=(*lead, half, 2))
         first, second = (
             b.reshape(
-                b.slice(pairs, starts=(0, 0, 0, 0, i), limits=(*lead, half, i + 1), strides=(1,) * 5), dims=(*lead, half)
+                b.slice(pairs, starts=(0, 0, 0, 0, i), limits=(*lead, half, i + 1), strides=(1,) * 5),
+                dims=(*lead, half),
             )
             for i in (0, 1)
         )
@@ -176,10 +175,10 @@ def _rotary(ctx, x, cos, sin, *, interleaved):
 class Attention:
     """softmax(mask(softcap(scale * q @ k^T))) @ v.   q[B,H,S,D], k[B,G,T,D], v[B,G,T,E] -> [B,H,S,E]; G divides H.
 
-    Query head h reads key head h // (H / G).  softcap c > 0: c * tanh(s / c), before the mask.  mask bool (True attends) or
-    additive, broadcasting to [B,H,S,T].  causal: query i sees keys j <= i + kv_offset.  window w >= 0: and j > i + kv_offset - w.
-    sinks[H]: one extra logit a head that takes probability and gives no value.  zero_masked_rows: a row that sees nothing is 0
-    (else NaN, as softmax of -inf is).  Softmax in f32 (f64 for f64).
+    Query head h reads key head h // (H / G).  softcap c > 0: c * tanh(s / c), before the mask.  mask bool (True
+    attends) or additive, broadcasting to [B,H,S,T].  causal: query i sees keys j <= i + kv_offset.  window w >= 0:
+    and j > i + kv_offset - w.  sinks[H]: one extra logit a head that takes probability and gives no value.
+    zero_masked_rows: a row that sees nothing is 0 (else NaN, as softmax of -inf is).  Softmax in f32 (f64 for f64).
     """
 
     q: Operand[FLOAT]

@@ -1,4 +1,4 @@
-"""What reduce and reduce_window share: the kinds of combination, their identities, checks and NumPy forms.  No operators."""
+"""What reduce and reduce_window share: kinds of combination, identities, checks, NumPy forms.  Defines no operators."""
 
 import math
 
@@ -12,7 +12,7 @@ KINDS = {"sum": NUMERIC, "prod": NUMERIC, "max": ORDERED, "min": ORDERED, "and":
 """Kinds of built-in combination and the element types that have them."""
 
 
-def combined(ctx, xs, kind: str, body) -> tuple[tuple[Fact, ...], list]:
+def combined(ctx, xs, kind: str, body) -> tuple[tuple[Fact, ...], list[DType]]:
     """The inputs of a reduce or reduce_window and the element types of its results; checks kind, inits and body."""
     if kind != "custom":
         if kind not in KINDS:
@@ -32,7 +32,8 @@ def combined(ctx, xs, kind: str, body) -> tuple[tuple[Fact, ...], list]:
     outputs = [v.fact for v in body.outputs]
     ctx.need(
         len(body.inputs) == 2 * count and len(outputs) == count,
-        f"the body must take {2 * count} scalars and return {count}, it takes {len(body.inputs)} and returns {len(outputs)}",
+        f"the body must take {2 * count} scalars and return {count}; "
+        f"it takes {len(body.inputs)} and returns {len(outputs)}",
     )
     for x in outputs:
         ctx.need(x.rank == 0, f"the body must return scalars, got {x.type}")

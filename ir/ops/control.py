@@ -1,4 +1,4 @@
-"""Control flow, calls, and the operators that bind run-time integers to types: bind_dim, freeze, trap, the late `onnx`."""
+"""Control flow, calls, and what binds run-time integers to types: bind_dim, freeze, trap, the late `onnx`."""
 
 from .. import dims as sizes
 from .. import dtypes, late
@@ -6,7 +6,19 @@ from ..attributes import Symbol
 from ..data import INLINE_LIMIT
 from ..errors import IrcError, did_you_mean
 from ..facts import Fact
-from ..operators import BOOL, EFFECTS, INTEGER, LATE, ORDERED, PURE, AnyValue, AnyValues, Operand, Region, Regions, operator
+from ..operators import (
+    BOOL,
+    EFFECTS,
+    INTEGER,
+    LATE,
+    ORDERED,
+    PURE,
+    AnyValues,
+    Operand,
+    Region,
+    Regions,
+    operator,
+)
 from ..types import TensorType, substitute
 
 
@@ -116,10 +128,12 @@ def instantiated(fact, bindings):
 
 @operator("if", family="control", traits=PURE)
 class If:
-    """The outputs of graph `then` if the scalar predicate is true, of `else` otherwise; only one runs.  Graphs take no inputs.
+    """The outputs of graph `then` if the scalar predicate is true, of `else` otherwise; only one runs.
 
-    Output types of the branches must agree; where a dim differs the result's type has a dim only if both agree, else the
-    node must be late.  Purity is that of its graphs: see `passes`' effect query, which looks inside.
+    Graphs take no inputs.
+
+    Output types of the branches must agree; where a dim differs the result's type has a dim only if both agree, else
+    the node must be late.  Purity is that of its graphs: see `passes`' effect query, which looks inside.
     """
 
     predicate: Operand[BOOL]
@@ -208,7 +222,9 @@ class Call:
 
 @operator("bind_dim", family="control", traits=EFFECTS)
 class BindDim:
-    """Names the value of an integer scalar as a dim; types and attributes it dominates may mention that dim.  No results.
+    """Names the value of an integer scalar as a dim; types and attributes it dominates may mention that dim.
+
+    No results.
 
     The value must be >= 0 at run time.
     """
@@ -287,7 +303,10 @@ class Onnx:
 
 @operator("custom_call", family="control", traits=EFFECTS)
 class CustomCall:
-    """A call of code that irc does not know, by name; result types are given.  Targets refuse names they do not have."""
+    """A call of code that irc does not know, by name; result types are given.
+
+    Targets refuse names they do not have.
+    """
 
     xs: AnyValues
     target: str

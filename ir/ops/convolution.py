@@ -28,9 +28,11 @@ def conv_size(ctx, size: Size, kernel: Size, stride: int, padding, dilation: int
     """Result dim of a convolution along an axis; fails where the kernel does not fit."""
     low, high = padding
     dilated = _dilated(ctx, size, base_dilation)
-    out = (dilated + low + high - ((kernel - 1) * dilation + 1)) // stride + 1
+    out: Size = (dilated + low + high - ((kernel - 1) * dilation + 1)) // stride + 1
     if less_equal(0, out) is False:
-        ctx.fail(f"a kernel of size {kernel} (dilation {dilation}) does not fit an axis of {size} padded by {low} and {high}")
+        ctx.fail(
+            f"a kernel of size {kernel} (dilation {dilation}) does not fit an axis of {size} padded by {low} and {high}"
+        )
     ctx.at_most(0, out, "the kernel must fit the padded axis")
     return out
 
@@ -63,7 +65,11 @@ def _convolution_type(
     if result is None:
         result = ctx.same_dtype(x, w)
     ctx.need(x.rank == w.rank and x.rank >= 2, f"x and w must have equal rank of 2 or more, got {x.type} and {w.type}")
-    for spec, letters, what in ((lhs_spec, "bf", "lhs_spec"), (rhs_spec, "oi", "rhs_spec"), (out_spec, "bf", "out_spec")):
+    for spec, letters, what in (
+        (lhs_spec, "bf", "lhs_spec"),
+        (rhs_spec, "oi", "rhs_spec"),
+        (out_spec, "bf", "out_spec"),
+    ):
         _check_spec(ctx, spec, letters, x, what)
     _check_spatial(
         ctx, x.rank - 2, window_strides=window_strides, padding=padding, lhs_dilation=lhs_dilation,
@@ -187,7 +193,10 @@ def _conv_transpose_reference(ctx, x, w, b, *, strides, dilations, pads, output_
     n, kernel, spatial = x.shape[0], w.shape[2:], x.shape[2:]
     rows = zip(spatial, strides, kernel, dilations, output_padding, strict=True)
     full = [max((i - 1) * s + 1, 0) + (k - 1) * d + extra for i, s, k, d, extra in rows]
-    full = [max(size, high, low + out, 0) for size, (low, high), out in zip(full, pads, ctx.result_types[0].dims[2:], strict=True)]
+    full = [
+        max(size, high, low + out, 0)
+        for size, (low, high), out in zip(full, pads, ctx.result_types[0].dims[2:], strict=True)
+    ]
     y = np.zeros((n, group, w.shape[1], *full))
     x = x.reshape(n, group, w.shape[0] // group, -1)
     w = w.reshape(group, w.shape[0] // group, w.shape[1], *kernel)
@@ -224,11 +233,12 @@ def _conv_transpose(ctx, x, w, b, *, strides, dilations, pads, output_padding, g
 
 @operator("convolution", family="convolution", traits=PURE)
 class Convolution:
-    """StableHLO convolution of x with w.  Specs name axes: "b" batch, "f" feature, "i"/"o" kernel in/out, digits spatial.
+    """StableHLO convolution of x with w.
 
-    e.g. lhs_spec "bf01", rhs_spec "oi01", out_spec "bf01".  padding has one (low, high) pair a spatial axis, may be
-    negative.  Result dim: (dilated + low + high - ((k - 1) * rhs_dilation + 1)) // stride + 1.  No kernel flip unless
-    window_reversal.  Accumulates as dot_general does; `result` is the result's element type (default: that of x).
+    Specs name axes: "b" batch, "f" feature, "i"/"o" kernel in/out, digits spatial; e.g. lhs_spec "bf01", rhs_spec
+    "oi01", out_spec "bf01".  padding has one (low, high) pair a spatial axis, may be negative.  Result dim: (dilated +
+    low + high - ((k - 1) * rhs_dilation + 1)) // stride + 1, at least 0.  No kernel flip unless window_reversal.
+    Accumulates as dot_general does; `result` is the result's element type (default: that of x).
     """
 
     x: Operand[NUMERIC]
@@ -251,7 +261,10 @@ class Convolution:
 
 @operator("Conv", family="convolution", traits=PURE)
 class Conv:
-    """ONNX Conv: x[N, C, spatial..], w[M, C/group, kernel..], b[M]; pads are (low, high) pairs, already resolved from auto_pad."""
+    """ONNX Conv: x[N, C, spatial..], w[M, C/group, kernel..], b[M].
+
+    pads are (low, high) pairs, already resolved from auto_pad.
+    """
 
     x: Operand[FLOAT]
     w: Operand[FLOAT]

@@ -9,7 +9,6 @@ from ..facts import make
 from ..operators import INEXACT, PURE, Operand, operator
 from .widening import wide_array
 
-
 _REAL = {dtypes.f32: dtypes.c64, dtypes.f64: dtypes.c128}
 _COMPLEX = {c: r for r, c in _REAL.items()}
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 PARAMETERS: dict[str, tuple[float | None, float | None]] = {
-    "Affine": (1.0, 0.0), "Elu": (1.0, None), "HardSigmoid": (0.2, 0.5), "LeakyRelu": (0.01, None), "Relu": (None, None),
-    "ScaledTanh": (1.0, 1.0), "Sigmoid": (None, None), "Softplus": (None, None), "Softsign": (None, None),
-    "Tanh": (None, None), "ThresholdedRelu": (1.0, None),
+    "Affine": (1.0, 0.0), "Elu": (1.0, None), "HardSigmoid": (0.2, 0.5), "LeakyRelu": (0.01, None),
+    "Relu": (None, None), "ScaledTanh": (1.0, 1.0), "Sigmoid": (None, None), "Softplus": (None, None),
+    "Softsign": (None, None), "Tanh": (None, None), "ThresholdedRelu": (1.0, None),
 }  # fmt: skip
 """Names of the activations, with the defaults of alpha and beta, None where one is not taken."""
 
@@ -24,7 +24,9 @@ def activations(
     rest = [list(alphas), list(betas)]
     out = []
     for name in names:
-        values = [0.0 if d is None else (left.pop(0) if left else d) for d, left in zip(PARAMETERS[name], rest, strict=True)]
+        values = [
+            0.0 if d is None else (left.pop(0) if left else d) for d, left in zip(PARAMETERS[name], rest, strict=True)
+        ]
         out.append((name, values[0], values[1]))
     out *= directions if len(out) == each else 1
     return [out[i * each : (i + 1) * each] for i in range(directions)]
@@ -33,7 +35,7 @@ def activations(
 def on_arrays(activation: Activation) -> Callable[[np.ndarray], np.ndarray]:
     """The activation as a function of a float array."""
     name, alpha, beta = activation
-    return {
+    table: dict[str, Callable[[np.ndarray], np.ndarray]] = {
         "Affine": lambda x: alpha * x + beta,
         "Elu": lambda x: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0))),
         "HardSigmoid": lambda x: np.clip(alpha * x + beta, 0, 1),
@@ -45,7 +47,8 @@ def on_arrays(activation: Activation) -> Callable[[np.ndarray], np.ndarray]:
         "Softsign": lambda x: x / (1 + np.abs(x)),
         "Tanh": np.tanh,
         "ThresholdedRelu": lambda x: np.where(x > alpha, x, 0),
-    }[name]
+    }
+    return table[name]
 
 
 def on_values(activation: Activation) -> Callable[[Any, Any], Any]:
@@ -76,11 +79,19 @@ def limited(b: Any, clip: float, x: Any) -> Any:
     return b.clamp(b.constant(-clip, x.dtype), x, b.constant(clip, x.dtype)) if clip > 0 else x
 
 
-def gate_arrays(row: Sequence[Activation], clip: float) -> list[Callable[[np.ndarray], np.ndarray]]:
-    """Activations of limited arrays."""
-    return [partial(lambda f, x: f(limited_array(clip, x)), on_arrays(a)) for a in row]
+def gate_arrays(row: Sequence[Activation], clips: Sequence[float]) -> list[Callable[[np.ndarray], np.ndarray]]:
+    """Activations of arrays limited by their clip."""
+    return [partial(_on_limited_array, on_arrays(a), clip) for a, clip in zip(row, clips, strict=True)]
 
 
-def gate_values(row: Sequence[Activation], clip: float) -> list[Callable[[Any, Any], Any]]:
-    """Activations of limited values."""
-    return [partial(lambda f, b, x: f(b, limited(b, clip, x)), on_values(a)) for a in row]
+def _on_limited_array(function: Callable[[np.ndarray], np.ndarray], clip: float, x: np.ndarray) -> np.ndarray:
+    return function(limited_array(clip, x))
+
+
+def gate_values(row: Sequence[Activation], clips: Sequence[float]) -> list[Callable[[Any, Any], Any]]:
+    """Activations of values limited by their clip; called with a builder and a value."""
+    return [partial(_on_limited_value, on_values(a), clip) for a, clip in zip(row, clips, strict=True)]
+
+
+def _on_limited_value(function: Callable[[Any, Any], Any], clip: float, b: Any, x: Any) -> Any:
+    return function(b, limited(b, clip, x))

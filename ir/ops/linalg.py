@@ -15,12 +15,12 @@ from . import equations
 from .widening import converted, count, wide_array, widened
 
 
-def _dot_type(
-    ctx, lhs, rhs, *, lhs_contracting, rhs_contracting, lhs_batching, rhs_batching, precision, result
-):
+def _dot_type(ctx, lhs, rhs, *, lhs_contracting, rhs_contracting, lhs_batching, rhs_batching, precision, result):
     if result is None:
         result = ctx.same_dtype(lhs, rhs)
-    ctx.need(len(lhs_contracting) == len(rhs_contracting), "lhs_contracting and rhs_contracting must have equal lengths")
+    ctx.need(
+        len(lhs_contracting) == len(rhs_contracting), "lhs_contracting and rhs_contracting must have equal lengths"
+    )
     ctx.need(len(lhs_batching) == len(rhs_batching), "lhs_batching and rhs_batching must have equal lengths")
     for axes, x in ((lhs_batching + lhs_contracting, lhs), (rhs_batching + rhs_contracting, rhs)):
         ctx.need(all(a >= 0 for a in axes), f"axes must not be negative, got {list(axes)}")
@@ -45,7 +45,8 @@ def free_axes(rank: int, *used: tuple[int, ...]) -> list[int]:
 def square(ctx, x, what: str = "x") -> Size:
     """The size n of matrices [.., n, n]."""
     ctx.need(x.rank >= 2, f"{what} must be matrices [.., n, n], got {x.type}")
-    return ctx.equal(x.dims[-2], x.dims[-1], f"the last two dims of {what}")
+    n: Size = ctx.equal(x.dims[-2], x.dims[-1], f"the last two dims of {what}")
+    return n
 
 
 def _cholesky_type(ctx, a, *, lower):
@@ -308,8 +309,8 @@ class DotGeneral:
     """Sum of products over the contracting axes for each index of the batching axes.
 
     Result dims: batch, free axes of lhs, free axes of rhs.  Batch and contracting dims must be equal pairwise.  Floats
-    accumulate in f32 (f16, bf16) or their own type; i8/u8 in i32 when `result` says i32, else integers wrap in their type.
-    `result` is the result's element type (default: the operands' common type).
+    accumulate in f32 (f16, bf16) or their own type; i8/u8 in i32 when `result` says i32, else integers wrap in their
+    type.  `result` is the result's element type (default: the operands' common type).
     """
 
     lhs: Operand
@@ -326,7 +327,10 @@ class DotGeneral:
 
 @operator("cholesky", family="linalg", traits=PURE)
 class Cholesky:
-    """Lower L with L @ L^H = a (or upper U with U^H @ U = a) for [.., n, n]; the other triangle is zero.  Not positive definite: NaN."""
+    """Lower L with L @ L^H = a (or upper U with U^H @ U = a) for [.., n, n]; only that triangle of a is read.
+
+    The other triangle of the result is zero.  Where a is not positive definite the triangle is NaN.
+    """
 
     a: Operand[INEXACT]
     lower: bool = True

@@ -3,6 +3,7 @@
 import numpy as np
 
 from .. import dtypes
+from ..dims import equal
 from ..facts import Fact
 from ..operators import FLOAT, PURE, Operand, operator
 from ..types import TensorType
@@ -117,6 +118,8 @@ def _hardmax_reference(ctx, x, *, axis):
 def _hardmax(ctx, x, *, axis):
     b = ctx.build
     axis %= x.rank
+    if equal(x.dims[axis], 0) is True:
+        return x
     places = b.iota(dtype=dtypes.i64, dims=tuple(d if i == axis else 1 for i, d in enumerate(x.dims)), axis=axis)
     return b.convert(b.compare(places, b.ArgMax(x, axis=axis), direction="eq"), dtype=x.dtype)
 
@@ -132,9 +135,7 @@ def _batch_reference(ctx, x, scale, bias, mean, variance, *, epsilon):
 
 def _batch(ctx, x, scale, bias, mean, variance, *, epsilon):
     b, wide = ctx.build, statistics_type(x.dtype)
-    scale, bias, mean, variance = (
-        per_channel(b, converted(b, v, wide), x.rank) for v in (scale, bias, mean, variance)
-    )
+    scale, bias, mean, variance = (per_channel(b, converted(b, v, wide), x.rank) for v in (scale, bias, mean, variance))
     factor = b.multiply(scale, b.rsqrt(b.add(variance, epsilon)))
     y = b.add(b.multiply(b.subtract(converted(b, x, wide), mean), factor), bias)
     return converted(b, y, x.dtype)
@@ -326,9 +327,9 @@ class InstanceNormalization:
 
 @operator("LayerNormalization", family="normalization", traits=PURE)
 class LayerNormalization:
-    """Axes from `axis` on to mean 0 and variance 1, then scale and bias (which broadcast).  Statistics in f32 (f64 for f64).
+    """Axes from `axis` on to mean 0 and variance 1, then scale and bias (which broadcast).
 
-    (y, mean, inverse standard deviation), the latter two with size-1 axes.
+    Statistics in f32 (f64 for f64).  (y, mean, inverse standard deviation), the latter two with size-1 axes.
     """
 
     x: Operand[FLOAT]

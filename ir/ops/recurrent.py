@@ -1,6 +1,7 @@
 """Recurrent layers with ONNX's conventions: weights, gate order, activations, directions, layout, sequence lengths."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,6 @@ from ..facts import make
 from ..operators import FLOAT, INTEGER, PURE, Operand, operator
 from .gates import PARAMETERS, activations, gate_arrays, gate_values
 from .widening import converted, count, statistics_type, wide_array
-
 
 DIRECTIONS = ("forward", "reverse", "bidirectional")
 
@@ -62,22 +62,18 @@ def _gru_type(
     ctx, x, w, r, b, sequence_lens, initial_h, *, hidden_size, direction, activations, activation_alpha,
     activation_beta, clip, linear_before_reset, layout,
 ):  # fmt: skip
-    return _layer_facts(
-        ctx, 3, 6, 2, x, w, r, b, sequence_lens, initial_h, hidden_size, direction, activations, layout
-    )
+    return _layer_facts(ctx, 3, 6, 2, x, w, r, b, sequence_lens, initial_h, hidden_size, direction, activations, layout)
 
 
 def _rnn_type(
     ctx, x, w, r, b, sequence_lens, initial_h, *, hidden_size, direction, activations, activation_alpha,
     activation_beta, clip, layout,
 ):  # fmt: skip
-    return _layer_facts(
-        ctx, 1, 2, 1, x, w, r, b, sequence_lens, initial_h, hidden_size, direction, activations, layout
-    )
+    return _layer_facts(ctx, 1, 2, 1, x, w, r, b, sequence_lens, initial_h, hidden_size, direction, activations, layout)
 
 
 # Each layer is a step (gates of x, state..) -> new state.. for one direction.  The reference and the decomposition run
-# such steps over time: a row that is past its length keeps its state, so a reverse direction starts at its last element.
+# such steps over time: a row that is past its length keeps its state, so a reverse direction starts at its last one.
 
 
 def _directions(direction: str) -> tuple[bool, ...]:
@@ -85,7 +81,9 @@ def _directions(direction: str) -> tuple[bool, ...]:
     return {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}[direction]
 
 
-def _run_arrays(x, w, b, lens, states, backwards: bool, step: Callable) -> tuple[np.ndarray, list[np.ndarray]]:
+def _run_arrays(
+    x, w, b, lens, states, backwards: bool, step: Callable[..., Any]
+) -> tuple[np.ndarray, list[np.ndarray]]:
     """(y[T,B,H], final states) of one direction on f64 arrays; x[T,B,I], w[G,I], b[G] the bias of the gates of x."""
     gates = np.matmul(x, w.T) + b
     y = np.zeros((*x.shape[:2], states[0].shape[-1]))
@@ -97,7 +95,7 @@ def _run_arrays(x, w, b, lens, states, backwards: bool, step: Callable) -> tuple
     return y, states
 
 
-def _run_values(b, x, w, bias, lens, states, backwards: bool, step: Callable):
+def _run_values(b, x, w, bias, lens, states, backwards: bool, step: Callable[..., Any]):
     """As `_run_arrays`, by a `while` over time."""
     time, batch, hidden = x.dims[0], x.dims[1], states[0].dims[1]
     if equal(time, 0) is True:
@@ -138,7 +136,9 @@ def _direction(b, x, i: int):
     return None if x is None else b.reshape(_part(b, x, 0, i, 1), dims=x.dims[1:])
 
 
-def _layer_arrays(ctx, make_step, gates, each, x, w, r, b, lens, initial, direction, names, alphas, betas, clip, layout):
+def _layer_arrays(
+    ctx, make_step, gates, each, x, w, r, b, lens, initial, direction, names, alphas, betas, clips, layout
+):
     """Results of a layer: every direction run by `make_step(functions, r, rb)`, stacked; `gates` gates of x."""
     x, w, r = wide_array(x), wide_array(w), wide_array(r)
     if layout:
@@ -150,7 +150,7 @@ def _layer_arrays(ctx, make_step, gates, each, x, w, r, b, lens, initial, direct
     for i, back in enumerate(backwards):
         zero = np.zeros((x.shape[1], hidden))
         states = [zero if v is None else wide_array(v[i]) for v in initial]
-        step = make_step(i, gate_arrays(rows[i], clip), r[i].T, b[i, gates * hidden :])
+        step = make_step(i, gate_arrays(rows[i], clips), r[i].T, b[i, gates * hidden :])
         y, states = _run_arrays(x, w[i], b[i, : gates * hidden], lens, states, back, step)
         ys.append(y)
         finals.append(states)
@@ -161,7 +161,9 @@ def _layer_arrays(ctx, make_step, gates, each, x, w, r, b, lens, initial, direct
     return (y, *states)
 
 
-def _layer_values(ctx, make_step, gates, each, x, w, r, b, lens, initial, direction, names, alphas, betas, clip, layout):
+def _layer_values(
+    ctx, make_step, gates, each, x, w, r, b, lens, initial, direction, names, alphas, betas, clips, layout
+):
     """As `_layer_arrays`; `make_step(i, functions, r, rb)` with rb None where there is no bias."""
     build, dtype = ctx.build, x.dtype
     wide = statistics_type(dtype)
@@ -178,7 +180,7 @@ def _layer_values(ctx, make_step, gates, each, x, w, r, b, lens, initial, direct
         states = [zero if v is None else _direction(build, v, i) for v in initial]
         bias = None if b is None else converted(build, _direction(build, b, i), wide)
         wb, rb = (None if b is None else _part(build, bias, 0, k * gates * hidden, gates * hidden) for k in (0, 1))
-        step = make_step(i, gate_values(rows[i], clip), _direction(build, r, i), rb)
+        step = make_step(i, gate_values(rows[i], clips), _direction(build, r, i), rb)
         y, states = _run_values(build, x, _direction(build, w, i), wb, lens, states, back, step)
         ys.append(build.reshape(y, dims=(y.dims[0], 1, *y.dims[1:])))
         finals.append([build.reshape(v, dims=(1, *v.dims)) for v in states])
@@ -215,7 +217,7 @@ def _lstm_reference(
 
     return _layer_arrays(
         ctx, make_step, 4, 3, x, w, r, b, sequence_lens, [initial_h, initial_c], direction, activations,
-        activation_alpha, activation_beta, clip, layout,
+        activation_alpha, activation_beta, (clip, clip, 0.0), layout,
     )  # fmt: skip
 
 
@@ -245,7 +247,7 @@ def _lstm(
 
     return _layer_values(
         ctx, make_step, 4, 3, x, w, r, b, sequence_lens, [initial_h, initial_c], direction, activations,
-        activation_alpha, activation_beta, clip, layout,
+        activation_alpha, activation_beta, (clip, clip, 0.0), layout,
     )  # fmt: skip
 
 
@@ -269,7 +271,7 @@ def _gru_reference(
 
     return _layer_arrays(
         ctx, make_step, 3, 2, x, w, r, b, sequence_lens, [initial_h], direction, activations, activation_alpha,
-        activation_beta, clip, layout,
+        activation_beta, (clip, clip), layout,
     )  # fmt: skip
 
 
@@ -301,7 +303,7 @@ def _gru(
 
     return _layer_values(
         ctx, make_step, 3, 2, x, w, r, b, sequence_lens, [initial_h], direction, activations, activation_alpha,
-        activation_beta, clip, layout,
+        activation_beta, (clip, clip), layout,
     )  # fmt: skip
 
 
@@ -314,7 +316,7 @@ def _rnn_reference(
 
     return _layer_arrays(
         ctx, make_step, 1, 1, x, w, r, b, sequence_lens, [initial_h], direction, activations, activation_alpha,
-        activation_beta, clip, layout,
+        activation_beta, (clip,), layout,
     )  # fmt: skip
 
 
@@ -330,7 +332,7 @@ def _rnn(
 
     return _layer_values(
         ctx, make_step, 1, 1, x, w, r, b, sequence_lens, [initial_h], direction, activations, activation_alpha,
-        activation_beta, clip, layout,
+        activation_beta, (clip,), layout,
     )  # fmt: skip
 
 
@@ -339,7 +341,8 @@ class LSTM:
     """ONNX LSTM (gates i, o, f, c).  x[T,B,I], w[D,4H,I], r[D,4H,H], b[D,8H], sequence_lens[B], h0/c0[D,B,H], p[D,3H].
 
     (y[T,D,B,H], y_h[D,B,H], y_c[D,B,H]); with layout 1 batch comes first.  Rows past their sequence length are 0 in y.
-    activations: 3 names a direction; activation_alpha / activation_beta fill their parameters in order.
+    activations: 3 names a direction; activation_alpha / activation_beta fill their parameters in order.  clip > 0
+    limits what the gates' activations are applied to (not the cell).  input_forget: f is 1 - i.
     """
 
     x: Operand[FLOAT]

@@ -12,7 +12,6 @@ from ..dtypes import DType
 from ..operators import PURE, REAL, Operand, operator
 from .widening import converted, count, saturated, statistics_type
 
-
 COORDINATE_MODES = (
     "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize",
     "tf_half_pixel_for_nn",
@@ -49,7 +48,9 @@ def simplest(value: float) -> Fraction:
     return Fraction(float(wanted))
 
 
-def coordinates(mode: str, n: Size, m: Size, factor: Fraction | None, roi: tuple[float, float]) -> tuple[Size, Size, Size]:
+def coordinates(
+    mode: str, n: Size, m: Size, factor: Fraction | None, roi: tuple[float, float]
+) -> tuple[Size, Size, Size]:
     """(a, b, c) of an axis; `factor` None means m / n."""
     p, q = (m, n) if factor is None else (factor.numerator, factor.denominator)
     several = minimum(m - 1, 1)
@@ -86,8 +87,11 @@ def _axes(x_dims, dims, scales, coordinate_mode, roi):
 def _nearest_step(mode: str) -> tuple[int, int, bool]:
     """(s, t, up): the index is (s * x + t) / s, rounded up or down."""
     return {
-        "floor": (1, 0, False), "ceil": (1, 0, True), "round_prefer_floor": (2, -1, True), "round_prefer_ceil": (2, 1, False),
-    }[mode]  # fmt: skip
+        "floor": (1, 0, False),
+        "ceil": (1, 0, True),
+        "round_prefer_floor": (2, -1, True),
+        "round_prefer_ceil": (2, 1, False),
+    }[mode]
 
 
 def _cubic_array(x: np.ndarray, a: float) -> np.ndarray:
@@ -250,9 +254,7 @@ def _filtered(b, y, axis, top, c, factor, m, mode, a, exclude_outside):
     def columns(start, limit):
         return b.slice(weights, starts=(0, start), limits=(m, limit), strides=(1, 1))
 
-    before, after = (
-        b.ReduceSum(columns(*ends), axes=(1,)) for ends in ((0, margin), (margin + n, wide))
-    )
+    before, after = (b.ReduceSum(columns(*ends), axes=(1,)) for ends in ((0, margin), (margin + n, wide)))
     own = b.iota(dtype=dtypes.i64, dims=(1, n), axis=1)
     matrix = columns(margin, margin + n)
     matrix = b.add(matrix, b.select(b.compare(own, b.constant(0, dtypes.i64), direction="eq"), before, zero))
@@ -264,10 +266,12 @@ def _filtered(b, y, axis, top, c, factor, m, mode, a, exclude_outside):
 
 @operator("Resize", family="resize", traits=PURE)
 class Resize:
-    """ONNX Resize to `dims`, one size an axis of x.  `scales` has the factors an axis where the model gave them, else ().
+    """ONNX Resize to `dims`, one size an axis of x.  `scales` has the factors an axis where the model gave them.
 
-    With () scales the factor of an axis is dim / x.dim.  coordinate_mode is ONNX's coordinate_transformation_mode, with
-    roi (starts then ends, one an axis) for tf_crop_and_resize.  Axes whose dim and scale leave them alone are not touched.
+    With () scales the factor of an axis is dim / x.dim; a given one stands for the simplest fraction that is equal in
+    f32.  Coordinates are exact; the weights are f32 (f64 for f64); integer results are truncated.  coordinate_mode is
+    ONNX's coordinate_transformation_mode, with roi (starts then ends, one an axis) for tf_crop_and_resize.  Axes whose
+    dim and scale leave them alone are not touched.  antialias and exclude_outside as in ONNX, for linear and cubic.
     """
 
     x: Operand[REAL]

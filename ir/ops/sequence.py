@@ -17,10 +17,9 @@ def common(ctx, a, b):
         return a
     if not isinstance(a, TensorType) or not isinstance(b, TensorType) or a.dtype is not b.dtype:
         ctx.fail(f"the elements of a sequence must have one element type, got {a} and {b}")
-    if a.dims is not None and b.dims is not None and len(a.dims) == len(b.dims):
-        if all(sizes.equal(x, y) for x, y in zip(a.dims, b.dims, strict=True)):
-            return a
-    return TensorType(a.dtype, None)
+    ranked = a.dims is not None and b.dims is not None and len(a.dims) == len(b.dims)
+    same = ranked and all(sizes.equal(x, y) for x, y in zip(a.dims, b.dims, strict=True))
+    return a if same else TensorType(a.dtype, None)
 
 
 def element_of(ctx, xs):

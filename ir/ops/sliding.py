@@ -21,7 +21,9 @@ def pad(x: np.ndarray, padding: Sequence[tuple[int, int]], fill) -> np.ndarray:
     """x with (low, high) fills at the ends of each axis; negative ones remove elements."""
     grow = [(max(low, 0), max(high, 0)) for low, high in padding]
     x = np.pad(x, grow, constant_values=fill) if any(map(any, grow)) else x
-    return x[tuple(slice(max(-low, 0), max(n - max(-high, 0), 0)) for n, (low, high) in zip(x.shape, padding, strict=True))]
+    return x[
+        tuple(slice(max(-low, 0), max(n - max(-high, 0), 0)) for n, (low, high) in zip(x.shape, padding, strict=True))
+    ]
 
 
 def steps(offset: int, count: int, stride: int) -> slice:
@@ -47,9 +49,9 @@ def offsets(window: Sequence[int]) -> Iterator[tuple[int, ...]]:
 def best_places(
     x: np.ndarray, outs: Sequence[int], window, strides, dilations, padding, least: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The greatest (or least) element inside x of each window over all axes, and its flat index; -1 where there is none.
+    """The greatest (or least) element inside x of each window over all axes, and its flat index.
 
-    NaN is preferred, then the first in row-major order.
+    The index is -1 where the window holds nothing of x.  NaN is preferred, then the first in row-major order.
     """
     flat = np.arange(x.size).reshape(x.shape)
     values, places = np.zeros(outs, x.dtype), np.full(outs, -1)
@@ -84,6 +86,6 @@ def correlate(
     for offset in offsets(kernel):
         at = tuple(steps(k * d, o, s) for k, d, o, s in zip(offset, dilations, outs, strides, strict=True))
         part = np.ascontiguousarray(x[(slice(None), slice(None), *at)]).reshape(n, groups, channels, places)
-        row = w[(slice(None), slice(None), slice(None), *offset)]
+        row = w[(..., *offset)]
         y += row * part if channels == 1 else np.matmul(np.ascontiguousarray(row), part)
     return y.reshape(n, groups * w.shape[1], *outs)

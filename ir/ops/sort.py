@@ -13,7 +13,7 @@ from .shape.positions import sliced
 
 
 def stable_order(x, axis, *, descending):
-    """Indices that sort along axis: -0 equal to +0, NaN greatest, equal elements in their order also when descending."""
+    """Indices that sort along axis: -0 equal to +0, NaN greatest, equal elements in their order both ways."""
     if not descending:
         return np.argsort(x, axis, kind="stable")
     backwards = np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
@@ -89,7 +89,9 @@ class Sort:
 
 @operator("TopK", family="sort", traits=PURE)
 class TopK:
-    """The k greatest (or least) elements along axis and their i64 indices, in order (`ordered`).  Ties: lower index first.
+    """The k greatest (or least) elements along axis and their i64 indices, in order (`ordered`).
+
+    Ties: lower index first.
 
     NaN counts as greatest.  (y, indices)
     """

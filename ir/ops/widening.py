@@ -51,4 +51,4 @@ def saturated(x: np.ndarray, dtype: DType) -> np.ndarray:
     low, high = int(dtype.min_value()), int(dtype.max_value())
     inside = (x > low) & (x < high)
     whole = np.where(inside, x, 0).astype(np.int64 if dtype.is_signed else np.uint64)
-    return np.where(inside | np.isnan(x), whole, np.where(x < 0, low, high).astype(whole.dtype))
+    return np.where(inside | np.isnan(x), whole, np.where(x <= low, low, high).astype(whole.dtype))

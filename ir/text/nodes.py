@@ -238,6 +238,8 @@ class NodeReader(Reader):
         if token == "(":
             while self.token not in (")", END):
                 self.at += 1
+            if self.token == END:
+                raise self.expected("')' behind the parts of a complex number")
         elif token == "-":
             self.at += 1
             token = self.token

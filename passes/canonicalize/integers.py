@@ -5,11 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...ir import dtypes
-from ...ir.facts import data_of_ints
+from ...ir.data import INLINE_LIMIT
+from ...ir.facts import Ints, data_of_ints
 from ...ir.graph import Node, Value
 from ...ir.rewrite import Rewriter
 from ...ir.types import TensorType
-from .table import maker, rewrite
+from .table import inferred, maker, rewrite
+
+
+@rewrite()
+def refined_integers(rewriter: Rewriter, node: Node) -> None:
+    """Operands may say more than when the node was typed: its integers are inferred again where some are unknown."""
+    if not any(map(_may_know_more, node.results)):
+        return
+    facts = inferred(rewriter.model, node, [None if v is None else v.fact for v in node.operands])
+    for result, fact in zip(node.results, facts, strict=bool(facts)):
+        if fact.type == result.type and _count(fact.ints) > _count(result.ints):
+            rewriter.set_fact(result, fact)
+
+
+def _may_know_more(value: Value) -> bool:
+    type_ = value.type
+    if not isinstance(type_, TensorType) or not (type_.dtype.is_integer or type_.dtype.is_bool) or not type_.is_static:
+        return False
+    size = type_.size
+    return isinstance(size, int) and size <= INLINE_LIMIT and _count(value.ints) < size
+
+
+def _count(ints: Ints) -> int:
+    """How many elements are known."""
+    return sum(i is not None for i in ints or ())
 
 
 @rewrite()

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from ...ir import dims as sizes
-from ...ir import infer as inference
 from ...ir.dims import Size
-from ...ir.errors import InferenceError
 from ...ir.facts import Fact
 from ...ir.graph import Node, Value
 from ...ir.operators import Trait
 from ...ir.rewrite import Rewriter
-from .table import maker, ranked, rewrite, same, same_dims, same_type
+from .table import inferred, maker, ranked, rewrite, same, same_dims, same_type
 
 
 @rewrite(
@@ -205,17 +203,8 @@ def _keeps_types(rewriter: Rewriter, node: Node, index: int, fact: Fact) -> bool
     """Whether the node's results keep their types, without new assumptions, if operand `index` were as `fact` says."""
     facts = [None if v is None else v.fact for v in node.operands]
     facts[index] = fact
-    function = node.graph.function if node.graph is not None else None
-    ctx = inference.InferContext(rewriter.model, function, node.label)
-    try:
-        found = inference.infer(ctx, node.op, facts, node.attributes, node.graphs)
-    except InferenceError:
-        return False
-    rows = (found,) if isinstance(found, Fact) else found
-    known = function.assumptions if function is not None else {}
-    return all(f.type == r.type for f, r in zip(rows, node.results, strict=True)) and all(
-        a in known for a in ctx.assumptions
-    )
+    found = inferred(rewriter.model, node, facts)
+    return bool(found) and all(f.type == r.type for f, r in zip(found, node.results, strict=True))
 
 
 def _value(value: Value) -> Value:

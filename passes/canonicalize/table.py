@@ -8,8 +8,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...ir import dims as sizes
+from ...ir import infer as inference
 from ...ir.dims import Size
+from ...ir.errors import InferenceError
+from ...ir.facts import Fact
 from ...ir.graph import Constant, Node, Value
+from ...ir.model import Model
 from ...ir.operators import Operator, get
 from ...ir.rewrite import Rewriter
 from ...ir.types import TensorType
@@ -60,6 +64,20 @@ def same_type(a: Value, b: Value) -> bool:
 def ranked(*values: Value | None) -> bool:
     """Whether all are tensors of known rank."""
     return all(v is not None and isinstance(v.type, TensorType) and v.type.dims is not None for v in values)
+
+
+def inferred(model: Model, node: Node, operands: Sequence[Fact | None]) -> Sequence[Fact]:
+    """Facts of the results for operands of these facts; empty if they cannot be, or only under new assumptions."""
+    function = node.graph.function if node.graph is not None else None
+    ctx = inference.InferContext(model, function, node.label)
+    try:
+        found = inference.infer(ctx, node.op, operands, node.attributes, node.graphs)
+    except InferenceError:
+        return ()
+    known = function.assumptions if function is not None else {}
+    if not all(a in known for a in ctx.assumptions):
+        return ()
+    return (found,) if isinstance(found, Fact) else found
 
 
 def maker(value: Value | None, *operators: str) -> Node | None:

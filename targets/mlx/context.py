@@ -244,8 +244,7 @@ class Context:
 
     def arange(self, count: Size, dtype: DType) -> Expr:
         """`mx.arange(count, dtype=...)`."""
-        parts = ("mx.arange(", *self.pieces(count), f", dtype={types.spelling(dtype)})")
-        return Expr(parts, POSTFIX, dtype, (count,))
+        return self.call("mx.arange", count, f"dtype={types.spelling(dtype)}", dtype=dtype, dims=(count,))
 
     def reshape(self, x: Expr, dims: Sequence[Size]) -> Expr:
         """x with other dims; x itself where they are its own, cheaper spellings where axes of size 1 come or go."""

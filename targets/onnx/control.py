@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from .lowering import lower
 
 
@@ -17,5 +16,3 @@ def while_(ctx, inits, *, cond, body):
     first = ctx.exporter.inline(cond, inits)[0]
     loop = ctx.exporter.loop_body(body, cond)
     return ctx.ops("Loop", None, first, *inits, body=loop)
-
-

@@ -38,8 +38,8 @@ UNARY = {
 }
 BINARY = {"subtract": "Sub", "power": "Pow", "Pow": "Pow", "PRelu": "PRelu"}
 VARIADIC = {"Max": "Max", "Min": "Min", "Sum": "Sum", "Mean": "Mean"}
-WITH_ATTRIBUTES = {"LeakyRelu": ("alpha",), "Elu": ("alpha",), "Selu": ("alpha", "gamma"), "Gelu": ("approximate",), "HardSigmoid": ("alpha", "beta"), "Celu": ("alpha",), "ThresholdedRelu": ("alpha",), "Shrink": ("bias", "lambd")}  # fmt: skip
-COMPARE = {"eq": ("Equal", False), "ne": ("Equal", True), "lt": ("Less", False), "le": ("LessOrEqual", False), "gt": ("Greater", False), "ge": ("GreaterOrEqual", False)}  # fmt: skip
+WITH_ATTRIBUTES = {"LeakyRelu": ("alpha",), "Elu": ("alpha",), "Selu": ("alpha", "gamma"), "Gelu": ("approximate",), "HardSigmoid": ("alpha", "beta"), "Celu": ("alpha",), "ThresholdedRelu": ("alpha",), "Shrink": ("bias", "lambd")}
+COMPARE = {"eq": ("Equal", False), "ne": ("Equal", True), "lt": ("Less", False), "le": ("LessOrEqual", False), "gt": ("Greater", False), "ge": ("GreaterOrEqual", False)}
 
 
 def _real(ctx, x, **attributes):
@@ -112,7 +112,9 @@ def sign(ctx, x):
     if not x.dtype.is_float:
         return plain
     boolean = x.tensor.with_dtype(dtypes.bool_)
-    special = ctx.op("Or", ctx.op("IsNaN", x, type=boolean), ctx.op("Equal", x, ctx.like(0, x), type=boolean), type=boolean)
+    special = ctx.op(
+        "Or", ctx.op("IsNaN", x, type=boolean), ctx.op("Equal", x, ctx.like(0, x), type=boolean), type=boolean
+    )
     return ctx.op("Where", special, x, plain)
 
 
@@ -124,7 +126,7 @@ def rsqrt(ctx, x):
 @lower("exponential_minus_one", when=lambda ctx, x: _real(ctx, x))
 def exponential_minus_one(ctx, x):
     """Elu with alpha 1 is e^x - 1 below 0; above, the difference loses nothing that matters at 1 or more."""
-    return ctx.op("Where", ctx.op("Less", x, ctx.like(0, x), type=x.tensor.with_dtype(dtypes.bool_)), ctx.op("Elu", x, alpha=1.0), ctx.op("Sub", ctx.op("Exp", x), ctx.like(1, x)))  # fmt: skip
+    return ctx.op("Where", ctx.op("Less", x, ctx.like(0, x), type=x.tensor.with_dtype(dtypes.bool_)), ctx.op("Elu", x, alpha=1.0), ctx.op("Sub", ctx.op("Exp", x), ctx.like(1, x)))
 
 
 for _name, _words in {"and": ("And", "BitwiseAnd"), "or": ("Or", "BitwiseOr"), "xor": ("Xor", "BitwiseXor")}.items():
@@ -180,7 +182,7 @@ def swish(ctx, x, *, alpha):
     return ctx.op("Mul", x, ctx.op("Sigmoid", scaled))
 
 
-@lower("convert", when=lambda ctx, x, *, dtype, saturate: "ONNX cannot cast complex numbers" if x.dtype.is_complex or dtype.is_complex else None)  # fmt: skip
+@lower("convert", when=lambda ctx, x, *, dtype, saturate: "ONNX cannot cast complex numbers" if x.dtype.is_complex or dtype.is_complex else None)
 def convert(ctx, x, *, dtype, saturate):
     """ONNX leaves out-of-range casts from float to integer undefined, so those clip first and send NaN to 0."""
     extra = {"saturate": int(saturate)} if dtype.is_float and dtype.bits == 8 else {}
@@ -191,9 +193,13 @@ def convert(ctx, x, *, dtype, saturate):
     zeroed = ctx.op("Where", ctx.op("IsNaN", wide, type=boolean), ctx.like(0, wide), wide, type=wide.type)
     low, high = int(dtype.min_value()), int(dtype.max_value())
     if dtype.bits < 64:
-        return ctx.op("Cast", ctx.op("Clip", zeroed, ctx.like(low, wide), ctx.like(high, wide), type=wide.type), to=dtype.onnx)
+        return ctx.op(
+            "Cast", ctx.op("Clip", zeroed, ctx.like(low, wide), ctx.like(high, wide), type=wide.type), to=dtype.onnx
+        )
     # 2^63 - 1 is no f64: what is at least 2^63 (2^64 unsigned) is chosen after the cast.
-    below = ctx.op("Clip", zeroed, ctx.like(low, wide), ctx.constant(float(high + 1) * (1 - 2.0**-53), dtypes.f64), type=wide.type)
+    below = ctx.op(
+        "Clip", zeroed, ctx.like(low, wide), ctx.constant(float(high + 1) * (1 - 2.0**-53), dtypes.f64), type=wide.type
+    )
     over = ctx.op("GreaterOrEqual", zeroed, ctx.constant(float(high + 1), dtypes.f64), type=boolean)
     return ctx.op("Where", over, ctx.constant(high, dtype), ctx.op("Cast", below, to=dtype.onnx))
 

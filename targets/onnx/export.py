@@ -107,13 +107,17 @@ class _Root:
         """The initializer of a constant, derived ones evaluated."""
         if value not in self.constants:
             array = self._evaluator.constant(value)
-            key = ("named", value.name) if value.name is not None else (array.dtype.str, array.shape, array.tobytes(), value.dtype)
+            key = (
+                ("named", value.name)
+                if value.name is not None
+                else (array.dtype.str, array.shape, array.tobytes(), value.dtype)
+            )
             name = self.add(key, value.name or "constant", array, value.dtype)
             self.constants[value] = Ref(name, value.type, value.fact.ints)
         return self.constants[value]
 
     def bind_symbols(self, function: Function, graph: GraphExporter) -> None:
-        """Remember, for each symbol, an input axis that is the bare symbol; its Shape is taken when a size is asked for."""
+        """Remember, for each symbol, an input axis that is the bare symbol; a size asked for takes its Shape."""
         for value in function.inputs:
             if not isinstance(value.type, TensorType) or value.type.dims is None:
                 continue
@@ -183,10 +187,17 @@ class GraphExporter:
                     ref = Ref(name, value.type, value.ints)
                 self.refs[value] = ref
             for made_node in self.nodes[start:]:
-                made_node.name = self.root.fresh_node(node.location.source[0] if node.location.source else made_node.op_type)
+                made_node.name = self.root.fresh_node(
+                    node.location.source[0] if node.location.source else made_node.op_type
+                )
 
     def node(
-        self, kind: str, inputs: Sequence[Ref | None], types: Sequence[Type | None], domain: str, attributes: Mapping[str, Any]
+        self,
+        kind: str,
+        inputs: Sequence[Ref | None],
+        types: Sequence[Type | None],
+        domain: str,
+        attributes: Mapping[str, Any],
     ) -> tuple[Ref, ...]:
         names = []
         for i, type_ in enumerate(types):
@@ -229,7 +240,13 @@ class GraphExporter:
         return ref
 
     def _arithmetic(self, kind: str, a: Ref, b: Ref) -> Ref:
-        return self.node({"max": "Max", "min": "Min", "+": "Add", "*": "Mul", "//": "Div", "%": "Mod"}[kind], (a, b), (a.type,), "", {})[0]
+        return self.node(
+            {"max": "Max", "min": "Min", "+": "Add", "*": "Mul", "//": "Div", "%": "Mod"}[kind],
+            (a, b),
+            (a.type,),
+            "",
+            {},
+        )[0]
 
     def _symbol_size(self, name: str) -> Ref:
         exporter: GraphExporter | None = self
@@ -276,7 +293,7 @@ class GraphExporter:
         return helper.make_graph(inner.nodes, "body", [*flags, *inputs], outputs)
 
     def outputs(self, values: Sequence[Value], names: Sequence[str]) -> list[onnx.ValueInfoProto]:
-        """Output infos under the wanted names: the producing node is renamed, or an Identity added where it cannot be."""
+        """Output infos under the wanted names: the producing node is renamed, or an Identity added if it cannot be."""
         infos = []
         produced = {o for n in self.nodes for o in n.output}
         done: set[str] = set()
@@ -294,7 +311,9 @@ class GraphExporter:
                             self.refs[key] = Ref(name, old.type, old.ints)
                     produced = produced - {ref.name} | {name}
                 else:
-                    self.nodes.append(helper.make_node("Identity", [ref.name], [name], name=self.root.fresh_node("Identity")))
+                    self.nodes.append(
+                        helper.make_node("Identity", [ref.name], [name], name=self.root.fresh_node("Identity"))
+                    )
             done.add(name)
             infos.append(value_info(name, value.type))
         return infos
@@ -354,4 +373,3 @@ def tensor_proto(name: str, array: Any, dtype: DType) -> onnx.TensorProto:
     else:
         out.raw_data = np.ascontiguousarray(array).tobytes()
     return out
-

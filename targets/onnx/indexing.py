@@ -13,7 +13,11 @@ REDUCTIONS = {"replace": "none", "sum": "add", "prod": "mul", "max": "max", "min
 
 def _clamped(ctx, indices, size):
     """Indices limited to [-size, size), which ONNX accepts; as they are if the model knows them to be inside."""
-    if isinstance(size, int) and indices.ints is not None and all(isinstance(i, int) and -size <= i < size for i in indices.ints):
+    if (
+        isinstance(size, int)
+        and indices.ints is not None
+        and all(isinstance(i, int) and -size <= i < size for i in indices.ints)
+    ):
         return indices
     wide = ctx.cast(indices, dtypes.i64)
     low, high = ctx.reshape(ctx.ints([-1 * size]), ()), ctx.reshape(ctx.ints([size - 1]), ())
@@ -34,7 +38,11 @@ def _in_range(ctx, x, indices, updates, *, axis, kind):
     if kind not in REDUCTIONS:
         return f"ONNX cannot combine by {kind}"
     size = x.dims[axis]
-    if indices.ints is not None and isinstance(size, int) and all(isinstance(i, int) and -size <= i < size for i in indices.ints):
+    if (
+        indices.ints is not None
+        and isinstance(size, int)
+        and all(isinstance(i, int) and -size <= i < size for i in indices.ints)
+    ):
         return None
     return "ONNX does not drop updates whose index is out of range"
 

@@ -35,7 +35,7 @@ def _float_product(ctx, lhs, rhs, *, lhs_contracting, rhs_contracting, lhs_batch
 
 @lower("dot_general", when=_float_product)
 def dot_general(ctx, lhs, rhs, *, lhs_contracting, rhs_contracting, lhs_batching, rhs_batching, precision, result):
-    """MatMul of [batch, free, contracted] with [batch, contracted, free], each merged to one axis where there are several."""
+    """MatMul of [batch, free, contracted] with [batch, contracted, free]; where there are several axes, they merge."""
     left_free = [i for i in range(lhs.rank) if i not in (*lhs_batching, *lhs_contracting)]
     right_free = [i for i in range(rhs.rank) if i not in (*rhs_batching, *rhs_contracting)]
     a = ctx.transpose(lhs, [*lhs_batching, *left_free, *lhs_contracting])

@@ -68,7 +68,12 @@ class Context:
         return self.ops(kind, *inputs, types=(type or self.results[0],), domain=domain, **attributes)[0]
 
     def ops(
-        self, kind: str, *inputs: Ref | None, types: Sequence[Type | None] | None = None, domain: str = "", **attributes: Any
+        self,
+        kind: str,
+        *inputs: Ref | None,
+        types: Sequence[Type | None] | None = None,
+        domain: str = "",
+        **attributes: Any,
     ) -> tuple[Ref, ...]:
         """Add a node with several outputs; a None among `types` leaves that output out."""
         return self.exporter.node(kind, inputs, self.results if types is None else types, domain, attributes)

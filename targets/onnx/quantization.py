@@ -43,16 +43,26 @@ def _numeric(ctx, x, w, x_zero_point, w_zero_point, *, strides, dilations, pads,
 
 @lower("ConvInteger", when=_numeric)
 def conv_integer(ctx, x, w, x_zero_point, w_zero_point, *, strides, dilations, pads, group):
-    return ctx.op("ConvInteger", x, w, x_zero_point, w_zero_point, strides=strides, dilations=dilations, pads=_pads(pads), group=group)
+    return ctx.op(
+        "ConvInteger",
+        x,
+        w,
+        x_zero_point,
+        w_zero_point,
+        strides=strides,
+        dilations=dilations,
+        pads=_pads(pads),
+        group=group,
+    )
 
 
-def _numeric_linear(ctx, x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, b, *, strides, dilations, pads, group):  # fmt: skip
+def _numeric_linear(ctx, x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, b, *, strides, dilations, pads, group):
     return ctx.numbers([p for pair in pads for p in pair], "padding")
 
 
 @lower("QLinearConv", when=_numeric_linear)
-def q_linear_conv(ctx, x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, b, *, strides, dilations, pads, group):  # fmt: skip
-    return ctx.op("QLinearConv", x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, b, strides=strides, dilations=dilations, pads=_pads(pads), group=group)  # fmt: skip
+def q_linear_conv(ctx, x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, b, *, strides, dilations, pads, group):
+    return ctx.op("QLinearConv", x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, b, strides=strides, dilations=dilations, pads=_pads(pads), group=group)
 
 
 @lower("QLinearMatMul")

@@ -6,12 +6,12 @@ from ...ir import dtypes
 from .lowering import lower
 
 CORE = {"sum": "ReduceSum", "prod": "ReduceProd", "max": "ReduceMax", "min": "ReduceMin"}
-COMPOSITES = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare")  # fmt: skip
+COMPOSITES = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare")
 
 
 def _reduce(ctx, kind, x, axes, keepdims):
     if not axes:
-        return ctx.op("Identity", x) if kind in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd") else ctx.op(kind, x, ctx.constant([], dtypes.i64), keepdims=1, noop_with_empty_axes=1)  # fmt: skip
+        return ctx.op("Identity", x) if kind in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd") else ctx.op(kind, x, ctx.constant([], dtypes.i64), keepdims=1, noop_with_empty_axes=1)
     return ctx.op(kind, x, ctx.constant(list(axes), dtypes.i64), keepdims=int(keepdims))
 
 
@@ -29,7 +29,7 @@ def reduce(ctx, xs, *, axes, kind, body):
     if kind in CORE:
         return _reduce(ctx, CORE[kind], x, axes, False)
     number = ctx.cast(x, dtypes.u8)
-    out = ctx.op("ReduceMin" if kind == "and" else "ReduceMax", number, ctx.constant(list(axes), dtypes.i64), type=ctx.results[0].with_dtype(dtypes.u8), keepdims=0)  # fmt: skip
+    out = ctx.op("ReduceMin" if kind == "and" else "ReduceMax", number, ctx.constant(list(axes), dtypes.i64), type=ctx.results[0].with_dtype(dtypes.u8), keepdims=0)
     return ctx.cast(out, dtypes.bool_)
 
 
@@ -48,14 +48,14 @@ def arg_min(ctx, x, *, axis, keepdims, select_last_index):
 
 
 def _arg(ctx, kind, x, axis, keepdims, select_last_index):
-    """NaN, which ONNX Runtime may pass over, is found first: the place of a True among the NaN flags wins if there is one."""
+    """NaN, which ONNX Runtime may pass over, is found first: a True among the NaN flags wins if there is one."""
     attributes = {"axis": axis, "keepdims": int(keepdims), "select_last_index": int(select_last_index)}
     plain = ctx.op(kind, x, **attributes)
     if not x.dtype.is_float:
         return plain
     flags = ctx.cast(ctx.op("IsNaN", x, type=x.tensor.with_dtype(dtypes.bool_)), dtypes.i32)
     where = ctx.op("ArgMax", flags, **attributes)
-    found = ctx.op("ReduceMax", flags, ctx.constant([axis], dtypes.i64), type=ctx.results[0].with_dtype(dtypes.i32), keepdims=int(keepdims))  # fmt: skip
+    found = ctx.op("ReduceMax", flags, ctx.constant([axis], dtypes.i64), type=ctx.results[0].with_dtype(dtypes.i32), keepdims=int(keepdims))
     return ctx.op("Where", ctx.cast(found, dtypes.bool_), where, plain)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from ...ir import dims as sizes
 from ...ir import dtypes
 from .lowering import lower
@@ -44,7 +43,7 @@ def _slice(ctx, x, starts, limits, strides):
         return x
     # Below 0 means "before the first element" here, which ONNX spells as a very negative end.
     ends = [-(2**62) if isinstance(limits[i], int) and limits[i] < 0 else limits[i] for i in axes]
-    return ctx.op("Slice", x, ctx.ints(starts[i] for i in axes), ctx.ints(ends), ctx.constant(axes, dtypes.i64), ctx.constant([strides[i] for i in axes], dtypes.i64))  # fmt: skip
+    return ctx.op("Slice", x, ctx.ints(starts[i] for i in axes), ctx.ints(ends), ctx.constant(axes, dtypes.i64), ctx.constant([strides[i] for i in axes], dtypes.i64))
 
 
 @lower("slice", "StridedSlice")
@@ -52,7 +51,9 @@ def slice_(ctx, x, *, starts, limits, strides):
     return _slice(ctx, x, starts, limits, strides)
 
 
-@lower("pad", when=lambda ctx, x, value, *, low, high, interior: "ONNX pads only at the ends" if any(interior) else None)
+@lower(
+    "pad", when=lambda ctx, x, value, *, low, high, interior: "ONNX pads only at the ends" if any(interior) else None
+)
 def pad(ctx, x, value, *, low, high, interior):
     return ctx.op("Pad", x, ctx.ints([*low, *high]), value)
 
@@ -65,7 +66,7 @@ def pad_mode(ctx, x, *, low, high, mode):
 @lower("reverse")
 def reverse(ctx, x, *, axes):
     end = [-(2**62)] * len(axes)
-    return ctx.op("Slice", x, ctx.constant([-1] * len(axes), dtypes.i64), ctx.constant(end, dtypes.i64), ctx.constant(list(axes), dtypes.i64), ctx.constant([-1] * len(axes), dtypes.i64))  # fmt: skip
+    return ctx.op("Slice", x, ctx.constant([-1] * len(axes), dtypes.i64), ctx.constant(end, dtypes.i64), ctx.constant(list(axes), dtypes.i64), ctx.constant([-1] * len(axes), dtypes.i64))
 
 
 @lower("iota")
@@ -88,7 +89,9 @@ def dimensions(ctx, *, dims, scalar):
 def range_(ctx, start, delta, *, count):
     """start + i * delta, so that the count is exactly the one of the type."""
     limit = ctx.reshape(ctx.ints([count]), ())
-    line = ctx.op("Range", ctx.constant(0, dtypes.i64), limit, ctx.constant(1, dtypes.i64), type=limit.tensor.with_dims([count]))
+    line = ctx.op(
+        "Range", ctx.constant(0, dtypes.i64), limit, ctx.constant(1, dtypes.i64), type=limit.tensor.with_dims([count])
+    )
     return ctx.op("Add", start, ctx.op("Mul", ctx.cast(line, start.dtype), delta))
 
 
@@ -121,5 +124,3 @@ def trilu(ctx, x, *, k, upper):
 def eye_like(ctx, *, dtype, dims, k):
     shaped = ctx.op("ConstantOfShape", ctx.ints(dims), type=ctx.results[0])
     return ctx.op("EyeLike", shaped, dtype=dtype.onnx, k=k)
-
-

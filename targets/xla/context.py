@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from ...ir import dtypes
 from ...ir.dtypes import DType
-from ...ir.model import Graph, Node
+from ...ir.model import Constant, Graph, Node
 from ..base import refuse
 from . import types
 from .mlir import chlo, hlo, ir
@@ -23,13 +22,19 @@ if TYPE_CHECKING:
     from .emit import Emitter
 
 
-@dataclass(frozen=True, slots=True)
 class Expr:
     """A value of the program: the MLIR value, its element type and its sizes."""
 
-    value: Any
-    dtype: DType
-    dims: tuple[int, ...]
+    __slots__ = ("_value", "dims", "dtype")
+
+    def __init__(self, value: Any, dtype: DType, dims: tuple[int, ...]) -> None:
+        self._value = value
+        self.dtype = dtype
+        self.dims = dims
+
+    @property
+    def value(self) -> Any:
+        return self._value
 
     @property
     def rank(self) -> int:
@@ -38,6 +43,20 @@ class Expr:
     @property
     def size(self) -> int:
         return math.prod(self.dims)
+
+
+class Weight(Expr):
+    """A constant that is an argument of the program from the moment someone asks for its MLIR value."""
+
+    __slots__ = ("constant",)
+
+    def __init__(self, ask: Callable[[], Any], dtype: DType, dims: tuple[int, ...], constant: Constant) -> None:
+        super().__init__(ask, dtype, dims)
+        self.constant = constant
+
+    @property
+    def value(self) -> Any:
+        return self._value()
 
 
 def broadcast_dims(*shapes: Sequence[int]) -> tuple[int, ...]:
@@ -153,6 +172,12 @@ class Context:
         value = hlo.transpose(x.value, list(permutation))
         return Expr(value, x.dtype, tuple(x.dims[p] for p in permutation))
 
+    def permuted(self, x: Expr, permutation: Sequence[int]) -> Expr:
+        """`transpose` that costs nothing at run time if x is a constant argument: that is passed transposed."""
+        if isinstance(x, Weight):
+            return self.emitter.weight(x.constant, tuple(permutation))
+        return self.transpose(x, permutation)
+
     def slice(
         self, x: Expr, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int] | None = None
     ) -> Expr:
@@ -178,6 +203,40 @@ class Context:
             made = dtypes.i64 if dims[axis] >= 1 << 31 else dtypes.i32
         value = hlo.iota(types.tensor(made, dims), axis)
         return self.convert(Expr(value, made, tuple(dims)), dtype)
+
+    # Products
+
+    def precision(self, precision: str) -> Any:
+        """The attribute for both operands of a product."""
+        attribute = hlo.PrecisionAttr.get(precision.upper())
+        return ir.ArrayAttr.get([attribute, attribute])
+
+    def product(
+        self,
+        lhs: Expr,
+        rhs: Expr,
+        contracting: tuple[Sequence[int], Sequence[int]],
+        batching: tuple[Sequence[int], Sequence[int]],
+        dtype: DType,
+        precision: str,
+    ) -> Expr:
+        """dot_general with sums and result in `dtype`; axes are given as (of lhs, of rhs)."""
+        numbers = hlo.DotDimensionNumbers.get(
+            lhs_batching_dimensions=list(batching[0]),
+            rhs_batching_dimensions=list(batching[1]),
+            lhs_contracting_dimensions=list(contracting[0]),
+            rhs_contracting_dimensions=list(contracting[1]),
+        )
+        free = [
+            n
+            for x, b, c in zip((lhs, rhs), batching, contracting, strict=True)
+            for a, n in enumerate(x.dims)
+            if a not in b and a not in c
+        ]
+        dims = (*(lhs.dims[a] for a in batching[0]), *free)
+        config = self.precision(precision)
+        value = hlo.dot_general(types.tensor(dtype, dims), lhs.value, rhs.value, numbers, precision_config=config)
+        return Expr(value, dtype, dims)
 
     # Operators with a body
 

@@ -10,7 +10,7 @@ import contextlib
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,13 +20,15 @@ from ...ir.errors import Diagnostic, IrcError, UnsupportedError
 from ...ir.model import Constant, Function, Graph, Model, Node, Value
 from ..base import Refusal
 from . import types
-from .context import Context, Expr
+from .context import Context, Expr, Weight
 from .lowering import load
 from .mlir import context as mlir_context
 from .mlir import func, hlo, ir
 
 INLINE_BYTES = 1024
 """Constants of at most this many bytes are printed in the module."""
+
+Permutation: TypeAlias = tuple[int, ...] | None
 
 _SPLAT_BY_ATTRIBUTE = (dtypes.f64, dtypes.f32, dtypes.f16, dtypes.bf16)
 
@@ -37,7 +39,7 @@ class Emitted:
 
     text: str
     bytecode: bytes
-    weights: list[Constant]
+    weights: list[tuple[Constant, Permutation]]
     inputs: list[tuple[DType, tuple[int, ...]]]
     outputs: list[tuple[DType, tuple[int, ...]]]
     traps: list[str]
@@ -69,7 +71,7 @@ class _Written:
 
     symbol: str
     block: Any
-    weights: dict[Constant, Expr] = field(default_factory=dict)
+    weights: dict[tuple[Constant, Permutation], Any] = field(default_factory=dict)
     traps: bool = False
 
 
@@ -144,7 +146,7 @@ class Emitter:
             with self._no_scope():
                 self._function(function, _symbol(f"f_{name}"))
         written = self._functions[name]
-        arguments = [o.value for o in operands] + [self.value(c).value for c in written.weights]
+        arguments = [o.value for o in operands] + [self.weight(*key).value for key in written.weights]
         outputs = [types.static(v.type, f"an output of @{name}") for v in function.outputs]
         results = [types.tensor(*o) for o in outputs] + ([types.tensor(dtypes.i32, ())] if written.traps else [])
         made = list(func.CallOp(results, ir.FlatSymbolRefAttr.get(written.symbol), arguments).results)
@@ -224,20 +226,30 @@ class Emitter:
 
     def _constant(self, constant: Constant) -> Expr:
         data = constant.data
-        dtype, dims = types.static(constant.type, f"constant {constant.name!r}")
+        dtype, _ = types.static(constant.type, f"constant {constant.name!r}")
         if data is not None and (data.splat is not None or data.nbytes <= INLINE_BYTES):
             return self.literal(data.numpy(), dtype)
-        written = self._current
-        assert written is not None
-        assert self._scope is not None
-        if [*self._scope.chain()][-1].parent is not None:
-            raise Refusal("a body that uses a large constant; XLA's computations see only their parameters")
-        if constant not in written.weights:
-            argument = written.block.add_argument(
-                types.tensor(dtype, dims), ir.Location.name(constant.name or "constant")
-            )
-            written.weights[constant] = Expr(argument, dtype, dims)
-        return written.weights[constant]
+        return self.weight(constant, None)
+
+    def weight(self, constant: Constant, permutation: Permutation) -> Expr:
+        """A constant as an argument of the program, transposed by `permutation` when it is put on the device."""
+        dtype, dims = types.static(constant.type, f"constant {constant.name!r}")
+        if permutation is not None:
+            dims = tuple(dims[p] for p in permutation)
+
+        def ask() -> Any:
+            written = self._current
+            assert written is not None
+            assert self._scope is not None
+            if [*self._scope.chain()][-1].parent is not None:
+                raise Refusal("a body that uses a large constant; XLA's computations see only their parameters")
+            key = (constant, permutation)
+            if key not in written.weights:
+                location = ir.Location.name(constant.name or "constant")
+                written.weights[key] = written.block.add_argument(types.tensor(dtype, dims), location)
+            return written.weights[key]
+
+        return Weight(ask, dtype, dims, constant)
 
     def literal(self, array: Any, dtype: DType) -> Expr:
         """A constant printed here, or the equal one that is printed already in a scope around here."""

@@ -8,11 +8,6 @@ from .lowering import lower
 from .mlir import hlo, ir
 
 
-def precision_config(precision):
-    attribute = hlo.PrecisionAttr.get(precision.upper())
-    return ir.ArrayAttr.get([attribute, attribute])
-
-
 def product_types(x, w, result, depth):
     """(type of the operands, type of the sums) in which a product with `depth` terms is exact or f32-accumulated.
 
@@ -46,20 +41,9 @@ def dot_general(ctx, lhs, rhs, *, lhs_contracting, rhs_contracting, lhs_batching
     if 0 in dims or not depth:
         return ctx.full(0, result, dims)
     operand, wide = product_types(lhs, rhs, result, depth)
-    numbers = hlo.DotDimensionNumbers.get(
-        lhs_batching_dimensions=list(lhs_batching),
-        rhs_batching_dimensions=list(rhs_batching),
-        lhs_contracting_dimensions=list(lhs_contracting),
-        rhs_contracting_dimensions=list(rhs_contracting),
-    )
-    value = hlo.dot_general(
-        types.tensor(wide, dims),
-        ctx.convert(lhs, operand).value,
-        ctx.convert(rhs, operand).value,
-        numbers,
-        precision_config=precision_config(precision),
-    )
-    return from_sums(ctx, ctx.wrap(value, wide), result)
+    contracting, batching = (lhs_contracting, rhs_contracting), (lhs_batching, rhs_batching)
+    value = ctx.product(ctx.convert(lhs, operand), ctx.convert(rhs, operand), contracting, batching, wide, precision)
+    return from_sums(ctx, value, result)
 
 
 def triangle(ctx, x, lower_):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from ...ir.dtypes import DType
 from ...ir.errors import FormatError, IrcError
 from ...ir.model import Model
 from .pjrt import Device, Shape, runner
-from .weights import Contents, Placed, place
+from .weights import Contents, Placed, place, place_constant
 
 Signature = list[tuple[DType, Shape]]
 
@@ -25,8 +26,17 @@ ALIGNMENT = 64
 """Bytes; XLA reads mapped weights in place if they start at a multiple of it."""
 
 
+@dataclass(frozen=True)
+class StoredWeight:
+    """A constant of the model as the program takes it: by name, transposed or not, on the device."""
+
+    name: str
+    permutation: tuple[int, ...] | None
+    placed: Placed
+
+
 class XlaProgram:
-    """StableHLO compiled for one device.  `weights` are (constant name, placed data), passed behind the inputs."""
+    """StableHLO compiled for one device.  `weights` are passed behind the inputs."""
 
     def __init__(
         self,
@@ -35,7 +45,7 @@ class XlaProgram:
         executable: Any,
         inputs: Signature,
         outputs: Signature,
-        weights: Sequence[tuple[str, Placed]],
+        weights: Sequence[StoredWeight],
         traps: Sequence[str],
         overrides: Sequence[tuple[str, Any]],
         state: dict[str, Any],
@@ -49,7 +59,7 @@ class XlaProgram:
         self.traps = list(traps)
         self._overrides = list(overrides)
         self._state = state
-        self._buffers = [p.buffer for _, p in self.weights]
+        self._buffers = [w.placed.buffer for w in self.weights]
         self._place = [device.placer(*i) for i in inputs]
         error: Signature = [(dtypes.i32, ())] if traps else []
         self._run = runner(executable, [device.receiver(*o) for o in [*outputs, *error]])
@@ -81,10 +91,16 @@ class XlaProgram:
         known = None if model is None else Contents(model, self._state)
         rows = []
         with (folder / WEIGHTS).open("wb") as out:
-            for name, placed in self.weights:
-                row: dict[str, Any] = {"name": name, "dtype": placed.data.dtype.name, "shape": list(placed.data.shape)}
-                constant = None if model is None else model.constants.get(name)
-                if constant is None or known is None or known.key(constant) != placed.key:
+            for weight in self.weights:
+                placed, permutation = weight.placed, weight.permutation
+                row: dict[str, Any] = {
+                    "name": weight.name,
+                    "dtype": placed.data.dtype.name,
+                    "shape": list(placed.data.shape),
+                    "permutation": None if permutation is None else list(permutation),
+                }
+                constant = None if model is None else model.constants.get(weight.name)
+                if constant is None or known is None or (known.key(constant), permutation) != placed.key:
                     out.write(b"\0" * (-out.tell() % ALIGNMENT))
                     row["offset"] = out.tell()
                     out.write(np.ascontiguousarray(placed.data.numpy()).reshape(-1).view(np.uint8).data)
@@ -117,7 +133,7 @@ def load(
         raise FormatError(f"{folder / MANIFEST}: not a compiled XLA program: {error}") from error
     if hashlib.sha256(source.encode()).hexdigest() != wanted[0]:
         raise FormatError(f"{folder / MODULE}: the checksum differs from the manifest's; the artifact is damaged")
-    weights = [(str(r["name"]), _stored_weight(device, folder, r, model, state)) for r in rows]
+    weights = [_stored_weight(device, folder, r, model, state) for r in rows]
     executable = None
     if not differences(fingerprint, device.fingerprint()) and saved_overrides == list(overrides):
         compiled = (folder / COMPILED).read_bytes() if (folder / COMPILED).exists() else b""
@@ -134,17 +150,25 @@ def differences(saved: dict[str, str], here: dict[str, str]) -> list[str]:
     return [f"{k}: compiled for {saved.get(k)}, here {v}" for k, v in here.items() if saved.get(k) != v]
 
 
-def _stored_weight(device: Device, folder: Path, row: dict[str, Any], model: Model, state: dict[str, Any]) -> Placed:
+def _stored_weight(
+    device: Device, folder: Path, row: dict[str, Any], model: Model, state: dict[str, Any]
+) -> StoredWeight:
     dtype, shape = DType.of(row["dtype"]), tuple(int(n) for n in row["shape"])
-    if "offset" not in row:
-        constant = model.constants.get(row["name"])
-        if constant is None or (data := constant.data) is None or (data.dtype, data.shape) != (dtype, shape):
-            raise FormatError(
-                f"{folder / MANIFEST}: the model has no constant {row['name']!r} of type {dtype}{list(shape)}"
-            )
-        return place(device, Contents(model, state).key(constant), data, state)
-    mapped = MappedData(folder / WEIGHTS, int(row["offset"]), dtype, shape)
-    return place(device, (str(folder), row["offset"]), mapped, state)
+    permutation = None if row["permutation"] is None else tuple(int(n) for n in row["permutation"])
+    name = str(row["name"])
+    if "offset" in row:
+        mapped = MappedData(folder / WEIGHTS, int(row["offset"]), dtype, shape)
+        return StoredWeight(name, permutation, place(device, (str(folder), row["offset"]), mapped, state))
+    constant = model.constants.get(name)
+    have = None if constant is None or constant.data is None else constant.data
+    if constant is None or have is None or have.dtype is not dtype or _permuted(have.shape, permutation) != shape:
+        raise FormatError(f"{folder / MANIFEST}: the model has no constant {name!r} that gives {dtype}{list(shape)}")
+    contents = Contents(model, state)
+    return StoredWeight(name, permutation, place_constant(device, contents, constant, permutation, state))
+
+
+def _permuted(shape: Shape, permutation: tuple[int, ...] | None) -> Shape:
+    return shape if permutation is None else tuple(shape[p] for p in permutation if p < len(shape))
 
 
 def _signature_rows(signature: Signature) -> list[list[Any]]:

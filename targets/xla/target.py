@@ -78,7 +78,11 @@ class XlaTarget(Target):
     def compile(self, model: Model, entry: str, state: dict[str, Any]) -> program.XlaProgram:
         emitted = emit(model, entry, self.device.platform)
         executable = self.device.compile(emitted.bytecode, self._overrides)
-        placed = weights.placed(self.device, model, emitted.weights, state)
+        contents = weights.Contents(model, state)
+        placed = [
+            program.StoredWeight(c.name or "constant", p, weights.place_constant(self.device, contents, c, p, state))
+            for c, p in emitted.weights
+        ]
         return program.XlaProgram(
             self.device,
             emitted.text,

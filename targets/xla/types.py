@@ -65,7 +65,7 @@ def static(type_: Type, what: str) -> tuple[DType, tuple[int, ...]]:
     """Element type and sizes of a static tensor type; IrcError names `what` otherwise."""
     if not isinstance(type_, TensorType) or not type_.is_static:
         raise IrcError(f"{what} has type {type_}; XLA needs tensors of fixed sizes: specialize the model first")
-    return type_.dtype, tuple(int(d) for d in type_.shape)  # type: ignore[call-overload]  # static: no Dim left
+    return type_.dtype, tuple(int(d) for d in type_.shape)
 
 
 def carrier(dtype: DType) -> DType:

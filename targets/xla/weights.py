@@ -19,12 +19,13 @@ from .pjrt import Device
 class Placed:
     """A constant on the device.  Programs hold it, `state` only refers to it: it goes with the last program."""
 
-    __slots__ = ("__weakref__", "buffer", "data", "key")
+    __slots__ = ("__weakref__", "buffer", "data", "key", "origin")
 
     def __init__(self, key: Any, data: Data, buffer: Any) -> None:
         self.key = key
         self.data = data
         self.buffer = buffer
+        self.origin = data  # whose address may be in the key
 
 
 def place(device: Device, key: Any, data: Data, state: dict[str, Any]) -> Placed:
@@ -42,17 +43,21 @@ def _known(state: dict[str, Any]) -> weakref.WeakValueDictionary[Any, Placed]:
     return known
 
 
-def placed(device: Device, model: Model, constants: list[Constant], state: dict[str, Any]) -> list[tuple[str, Placed]]:
-    """(name, data on the device) of each constant."""
-    contents = Contents(model, state)
-    out = []
-    for i, constant in enumerate(constants):
-        key = contents.key(constant)
-        known = _known(state).get(key)
-        if known is None:
-            known = place(device, key, contents.data(constant), state)
-        out.append((constant.name or f"constant{i}", known))
-    return out
+def place_constant(
+    device: Device, contents: Contents, constant: Constant, permutation: tuple[int, ...] | None, state: dict[str, Any]
+) -> Placed:
+    """A constant on the device, transposed if a permutation is given."""
+    key = (contents.key(constant), permutation)
+    known = _known(state).get(key)
+    if known is not None:
+        return known
+    data = contents.data(constant)
+    if permutation is None:
+        return place(device, key, data, state)
+    transposed = ArrayData(np.ascontiguousarray(data.numpy().transpose(permutation)), data.dtype)
+    placed = place(device, key, transposed, state)
+    placed.origin = data
+    return placed
 
 
 class Contents:

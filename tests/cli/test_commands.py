@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+
 from irc.cli.main import run
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "digits.onnx"
@@ -77,7 +78,17 @@ def test_verify_agrees_and_finds_a_planted_error(digits, irc, tmp_path):
     array.reshape(-1)[0] *= 1.01
     weight.CopyFrom(onnx.numpy_helper.from_array(array, weight.name))
     onnx.save(proto, tmp_path / "planted.onnx")
-    words = ("verify", tmp_path / "planted.onnx", "--against", DIGITS, "--target", "reference", "--dim", "batch=4", "--layers")
+    words = (
+        "verify",
+        tmp_path / "planted.onnx",
+        "--against",
+        DIGITS,
+        "--target",
+        "reference",
+        "--dim",
+        "batch=4",
+        "--layers",
+    )
     code, out, _ = irc(*words)
     assert code == 1
     assert "DIFFERS" in out
@@ -91,7 +102,9 @@ def test_opt_writes_smaller_onnx_that_the_checker_accepts(irc, tmp_path):
     assert figures["nodes_after"] < figures["nodes_before"]
     assert set(figures["seconds"]) == {"import", "passes"}
     onnx.checker.check_model(onnx.load(tmp_path / "small.onnx"), full_check=True)
-    assert irc("verify", tmp_path / "small.onnx", "--against", DIGITS, "--target", "reference", "--dim", "batch=2")[0] == 0
+    assert (
+        irc("verify", tmp_path / "small.onnx", "--against", DIGITS, "--target", "reference", "--dim", "batch=2")[0] == 0
+    )
 
 
 def test_check_lists_everything_unsupported_at_once(irc, tmp_path):
@@ -125,7 +138,10 @@ def test_lists(irc):
 
 BAD = [
     (("compile", DIGITS, "--target", "xls"), "no target is called 'xls'; did you mean 'xla'"),
-    (("compile", DIGITS, "--target", "mlx{compiled=on}"), "target mlx has no option 'compiled'; did you mean 'compile'"),
+    (
+        ("compile", DIGITS, "--target", "mlx{compiled=on}"),
+        "target mlx has no option 'compiled'; did you mean 'compile'",
+    ),
     (("opt", DIGITS, "-p", "canonicalise"), "no pass is called 'canonicalise'; did you mean 'canonicalize'"),
     (("opt", DIGITS, "-p", "cse{across-graph=true}"), "did you mean 'across-graphs'"),
     (("run", DIGITS, "--target", "reference"), "its dims batch are unspecified: give --dim batch=SIZE"),

@@ -44,7 +44,9 @@ def output_of(command: list[str], path: Path) -> str:
         case ["irc", "opt", "%s", "-p", pipeline]:
             pass
         case _:
-            raise AssertionError(f"a RUN line reads [not] irc opt %s -p PIPELINE | filecheck %s, got {shlex.join(command)}")
+            raise AssertionError(
+                f"a RUN line reads [not] irc opt %s -p PIPELINE | filecheck %s, got {shlex.join(command)}"
+            )
     model = parse_model(path.read_text(), filename=path.name)
     if fails:
         with pytest.raises(IrcError) as error:

@@ -41,7 +41,7 @@ def build_one_node(
 
 @pytest.fixture
 def one_node() -> Callable[..., onnx.ModelProto]:
-    """`one_node(op, operands, opset, outputs=1, **attributes)`: arrays are constants, (type, dims) inputs, None absent."""
+    """`one_node(op, operands, opset, outputs=1, **attributes)`; see Spec for operands."""
     return build_one_node
 
 

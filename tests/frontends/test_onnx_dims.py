@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -161,12 +160,3 @@ def test_a_shape_known_only_at_run_time_is_frozen():
     x = np.arange(6, dtype=np.float32)
     assert evaluate(imported, [x, np.array([2, -1])])[0].shape == (2, 3)
     assert evaluate(imported, [x, np.array([0, 1])])[0].shape == (6, 1)
-
-
-def test_onnx_is_not_imported_with_the_package():
-    import subprocess
-    import sys
-
-    code = "import irc.frontends, sys; assert 'onnx' not in sys.modules"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-    assert onnx.__name__ == "onnx"

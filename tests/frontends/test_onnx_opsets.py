@@ -86,7 +86,6 @@ CASES = [
     ("DepthToSpace", 13, [(F, [2, 4, 6, 5])], {"blocksize": 2, "mode": "CRD"}, 1),
     ("CumSum", 14, [X, np.array(-2)], {"exclusive": 1, "reverse": 1}, 1),
     ("ArgMax", 13, [X], {"axis": -1, "select_last_index": 1}, 1),
-    ("OneHot", 11, [(F, ["N", "C", "H", "W"]), np.array(4), floats(-1, 5)], {"axis": 1}, 1),
     ("Gelu", 20, [X], {"approximate": "tanh"}, 1),
     ("HardSwish", 14, [X], {}, 1),
     ("Mod", 13, [X, np.array(0.7, np.float32)], {"fmod": 1}, 1),
@@ -108,8 +107,6 @@ def test_against_onnx_runtime(case, one_node, run_ort):
         model.graph.output[1].type.tensor_type.elem_type = I64
     shape = tuple(d if isinstance(d, int) else s for d, s in zip(operands[0][1], SHAPE, strict=True))
     x = np.random.default_rng(7).standard_normal(shape).astype(np.float32)
-    if op == "OneHot":
-        x = np.round(x * 4)
     want = run_ort(model, [x])
     got = evaluate(import_onnx(model), [x])
     assert len(got) == len(want)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+
 from irc.ir import build, dtypes
 from irc.ir.data import ArrayData
 from irc.ir.dims import symbol
@@ -45,7 +46,7 @@ def depthwise_block() -> Model:
     def body(b, x):
         depthwise = weight(m, "depthwise.weight", 16, 1, 3, 3)
         pointwise, bias = weight(m, "pointwise.weight", 16, 16, 1, 1), weight(m, "pointwise.bias", 16)
-        ones = dict(strides=(1, 1), dilations=(1, 1))
+        ones = {"strides": (1, 1), "dilations": (1, 1)}
         h = b.Conv(x, depthwise, pads=((1, 1), (1, 1)), group=16, **ones, name="depthwise")
         h = b.HardSwish(h, name="activated")
         h = b.Conv(h, pointwise, bias, pads=((0, 0), (0, 0)), **ones, name="pointwise")
@@ -109,7 +110,9 @@ def while_captures() -> Model:
     m = Model("while_captures")
 
     def body(b, matrix, steps):
-        cond = b.region([tensor(i32), tensor(f32, 4, 4)], lambda c, i, acc: c.compare(i, steps, direction="lt"), ("i", "acc"))
+        cond = b.region(
+            [tensor(i32), tensor(f32, 4, 4)], lambda c, i, acc: c.compare(i, steps, direction="lt"), ("i", "acc")
+        )
         step = b.region(
             [tensor(i32), tensor(f32, 4, 4)],
             lambda c, i, acc: (c.add(i, 1, name="next_i"), c.MatMul(acc, matrix, name="product")),
@@ -165,7 +168,7 @@ def resize_concat() -> Model:
     h, w = symbol("H"), symbol("W")
 
     def body(b, coarse, fine):
-        up = b.Resize(coarse, dims=(B, 4, 2 * h, 2 * w), scales=(1.0, 1.0, 2.0, 2.0), coordinate_mode="asymmetric", nearest_mode="floor", name="up")  # fmt: skip
+        up = b.Resize(coarse, dims=(B, 4, 2 * h, 2 * w), scales=(1.0, 1.0, 2.0, 2.0), coordinate_mode="asymmetric", nearest_mode="floor", name="up")
         return {"merged": b.concatenate((up, fine), axis=1, name="merged")}
 
     build.function(m, "main", [("coarse", tensor(f32, B, 4, h, w)), ("fine", tensor(f32, B, 2, 2 * h, 2 * w))], body)
@@ -179,7 +182,9 @@ def embedding() -> Model:
 
     def body(b, tokens):
         words = b.take(weight(m, "tokens.weight", 50, 16), tokens, axis=0, name="words")
-        positions = b.take(weight(m, "positions.weight", 32, 16), b.iota(dtype=i64, dims=(t,), axis=0), axis=0, name="places")
+        positions = b.take(
+            weight(m, "positions.weight", 32, 16), b.iota(dtype=i64, dims=(t,), axis=0), axis=0, name="places"
+        )
         scale = m.add_constant("norm.weight", ArrayData(np.linspace(0.5, 1.5, 16, dtype=np.float32)))
         both = b.add(words, positions, name="both")
         return {"embedded": b.LayerNormalization(both, scale, weight(m, "norm.bias", 16), names=("embedded",))[0]}

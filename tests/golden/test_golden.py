@@ -7,9 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import irc
 import numpy as np
 import pytest
+
+import irc
 from irc.ir.reference import evaluate
 from irc.ir.types import TensorType, substitute
 from irc.runtime.feeds import random_array
@@ -17,7 +18,7 @@ from irc.testing.agreement import compare
 from irc.testing.golden import check_golden
 
 FOLDER = Path(__file__).parent
-NAMES = ("conv_bn_relu", "depthwise_block", "attention", "lstm", "mlp", "while_captures", "if_branches", "qdq_convolution", "resize_concat", "embedding")  # fmt: skip
+NAMES = ("conv_bn_relu", "depthwise_block", "attention", "lstm", "mlp", "while_captures", "if_branches", "qdq_convolution", "resize_concat", "embedding")
 
 
 def feeds(model, dims, seed=0):
@@ -71,13 +72,13 @@ def test_mlx_goldens_are_clean_and_import_only_mlx_and_math():
             if isinstance(node, ast.Import):
                 assert {a.name for a in node.names} <= {"mlx.core", "math"}, file.name
             assert not isinstance(node, ast.ImportFrom), file.name
-    done = subprocess.run([sys.executable, "-m", "ruff", "check", "--isolated", "--line-length=120", "--select=E,F,W,I,B,UP", *map(str, files)], capture_output=True, text=True, check=False)  # fmt: skip
+    done = subprocess.run([sys.executable, "-m", "ruff", "check", "--isolated", "--line-length=120", "--select=E,F,W,I,B,UP", *map(str, files)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_mlx_code_has_few_lines_and_the_models_names(golden_models, name):
-    """At most 1.3 lines a node of the legal model in `main`, and every name the model gives is used where a line has one."""
+    """At most 1.3 lines a node of the legal model in `main`; every name the model gives is used where a line has one."""
     model, _, executable = compiled(golden_models, name, "mlx")
     nodes = sum(1 for _ in executable.legal_model.nodes())
     tree = ast.parse(executable.source)

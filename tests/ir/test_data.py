@@ -5,6 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
+
 from irc.ir import dtypes
 from irc.ir.data import ArrayData, MappedData, SplatData
 from irc.ir.errors import FormatError

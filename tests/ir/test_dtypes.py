@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
+
 from irc.ir import dtypes
 from irc.ir.dtypes import DType
 from irc.ir.errors import IrcError

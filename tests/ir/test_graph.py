@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from irc.ir import build, dtypes
 from irc.ir.clone import clone_model
 from irc.ir.dims import symbol
@@ -53,7 +54,7 @@ def test_order_survives_many_insertions_at_one_place():
     first, last = model.main.body.nodes
     rewriter = Rewriter(model)
     made = [rewriter.before(last).negate(first.result).node for _ in range(200)]
-    for a, b in zip(made, made[1:], strict=False):
+    for a, b in pairwise(made):
         assert a.comes_before(b)
         assert not b.comes_before(a)
     assert first.comes_before(made[0])

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import irc
 import numpy as np
 import onnxruntime
 import pytest
+
+import irc
 
 RTOL, ATOL = 1e-4, 1e-6
 
@@ -32,7 +33,9 @@ def text_image(height: int, width: int, batch: int) -> np.ndarray:
 def chirp(batch: int, samples: int) -> np.ndarray:
     """A rising tone, f32 [batch, samples, 1]."""
     t = np.arange(samples) / 22050
-    return np.stack([0.5 * np.sin(2 * np.pi * (110 + 220 * (t + i / 4)) * t) for i in range(batch)]).astype(np.float32)[..., None]
+    return np.stack([0.5 * np.sin(2 * np.pi * (110 + 220 * (t + i / 4)) * t) for i in range(batch)]).astype(np.float32)[
+        ..., None
+    ]
 
 
 def file_bytes(batch: int, length: int) -> np.ndarray:

@@ -7,6 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import scipy.signal
+
 from irc.ir import dtypes
 from irc.ir.dims import symbol
 from irc.ir.errors import InferenceError
@@ -106,7 +107,10 @@ def plain_convolution(x, w, strides, padding, lhs_dilation, rhs_dilation, revers
     y = np.zeros((x.shape[0], w.shape[0], *dims))
     for b, o, *place in np.ndindex(*y.shape):
         start = o // (w.shape[0] // groups) * w.shape[1]
-        at = tuple(slice(p * s, p * s + (k - 1) * d + 1, d) for p, s, k, d in zip(place, strides, w.shape[2:], rhs_dilation, strict=True))
+        at = tuple(
+            slice(p * s, p * s + (k - 1) * d + 1, d)
+            for p, s, k, d in zip(place, strides, w.shape[2:], rhs_dilation, strict=True)
+        )
         y[(b, o, *place)] = np.sum(x[(b, slice(start, start + w.shape[1]), *at)] * w[o])
     return y
 
@@ -151,11 +155,14 @@ def test_batch_groups():
 def test_integers_are_exact_and_wrap():
     x, w = random(1, 3, 8, dtype=np.uint8), random(2, 3, 3, dtype=np.uint8, seed=1)
     wide = [
-        sum(scipy.signal.correlate(x[0, c].astype(int), w[o, c].astype(int), "valid") for c in range(3)) for o in range(2)
+        sum(scipy.signal.correlate(x[0, c].astype(int), w[o, c].astype(int), "valid") for c in range(3))
+        for o in range(2)
     ]
     got = run("convolution", x, w, **plain(1), padding=((0, 0),), result=dtypes.i32)
     np.testing.assert_array_equal(got[0], wide)
-    np.testing.assert_array_equal(run("convolution", x, w, **plain(1), padding=((0, 0),))[0], np.array(wide).astype(np.uint8))
+    np.testing.assert_array_equal(
+        run("convolution", x, w, **plain(1), padding=((0, 0),))[0], np.array(wide).astype(np.uint8)
+    )
     big = np.full((1, 1, 3), 2**62, np.int64)
     got = run("convolution", big, np.full((1, 1, 3), 3, np.int64), **plain(1), padding=((0, 0),))
     assert got.tolist() == [[[(9 * 2**62 + 2**63) % 2**64 - 2**63]]]
@@ -174,7 +181,15 @@ def test_types():
     assert str(facts_of("Conv", x, w, **row, pads=((1, 1), (1, 1))).type) == "f32[N,8,(H + 1)//2,W]"
     assert assumptions_of("Conv", x, w, **row, pads=((1, 1), (1, 1))) == []
     assert assumptions_of("Conv", x, w, **row, pads=((0, 0), (0, 0))) == ["0 <= (H + 1)//2 - 1", "0 <= W - 2"]
-    got = facts_of("ConvTranspose", x, tensor(dtypes.f32, 3, 8, 2, 2), strides=(2, 2), dilations=(1, 1), pads=((0, 0),) * 2, output_padding=(0, 0))
+    got = facts_of(
+        "ConvTranspose",
+        x,
+        tensor(dtypes.f32, 3, 8, 2, 2),
+        strides=(2, 2),
+        dilations=(1, 1),
+        pads=((0, 0),) * 2,
+        output_padding=(0, 0),
+    )
     assert str(got.type) == "f32[N,8,2*H,2*W]"
 
 
@@ -195,7 +210,9 @@ def test_errors(x, w, change, message):
         facts_of("Conv", tensor(dtypes.f32, *x), tensor(dtypes.f32, *w), **row)
 
 
-@pytest.mark.parametrize("change", itertools.chain([{"lhs_spec": "bf02"}, {"out_spec": "bb01"}, {"rhs_spec": "bf01"}]), ids=str)
+@pytest.mark.parametrize(
+    "change", itertools.chain([{"lhs_spec": "bf02"}, {"out_spec": "bb01"}, {"rhs_spec": "bf01"}]), ids=str
+)
 def test_layouts_are_checked(change):
     row = {**plain(2), "padding": ((0, 0), (0, 0)), **change}
     with pytest.raises(InferenceError, match="must name the axes"):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from irc.ir import dtypes
 from irc.ir.dims import symbol
 from irc.ir.errors import InferenceError

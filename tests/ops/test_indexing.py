@@ -1,10 +1,11 @@
-"""Operators that pick or place elements by index: references against NumPy and XLA, decompositions, symbolic dims, errors."""
+"""Operators that pick or place elements by index: references against NumPy and XLA, decompositions, types, errors."""
 
 import itertools
 
 import ml_dtypes
 import numpy as np
 import pytest
+
 from irc.ir import dtypes
 from irc.ir.dims import symbol
 from irc.ir.errors import InferenceError
@@ -67,10 +68,16 @@ def test_along_axis_takes_fewer_rows_than_x_has():
     np.testing.assert_array_equal(got, want)
 
 
-@pytest.mark.parametrize("kind, want", [("replace", [7, 1, 5]), ("sum", [12, 1, 5]), ("prod", [0, 1, 0]), ("max", [7, 1, 5]), ("min", [0, 1, 2])])
+@pytest.mark.parametrize(
+    "kind, want",
+    [("replace", [7, 1, 5]), ("sum", [12, 1, 5]), ("prod", [0, 1, 0]), ("max", [7, 1, 5]), ("min", [0, 1, 2])],
+)
 def test_put_along_axis_combines_and_drops(kind, want):
     x = np.array([0, 1, 2], np.float32)
-    places, updates = np.array([0, 3, 0, -4, 2]), np.array([5, 100, 7, 100, 0 if kind == "prod" else 5 if kind != "sum" else 3], np.float32)
+    places, updates = (
+        np.array([0, 3, 0, -4, 2]),
+        np.array([5, 100, 7, 100, 0 if kind == "prod" else 5 if kind != "sum" else 3], np.float32),
+    )
     assert run("put_along_axis", x, places, updates, axis=0, kind=kind).tolist() == want
 
 
@@ -79,7 +86,13 @@ def test_duplicates_keep_the_last_and_sums_are_rounded_once():
     updates = np.array([2048, 1, 1], np.float16)
     assert run("put_along_axis", x, np.zeros(3, int), updates, kind="sum").tolist() == [2050], "2048 + 1 is 2048 in f16"
     assert run("put_along_axis", x, np.zeros(3, int), updates[::-1].copy()).tolist() == [2048]
-    bits = run("put_along_axis", np.zeros(1, ml_dtypes.int4), np.zeros(2, int), np.array([7, 2]).astype(ml_dtypes.int4), kind="sum")
+    bits = run(
+        "put_along_axis",
+        np.zeros(1, ml_dtypes.int4),
+        np.zeros(2, int),
+        np.array([7, 2]).astype(ml_dtypes.int4),
+        kind="sum",
+    )
     assert bits.astype(int).tolist() == [-7], "i4 wraps"
 
 
@@ -98,7 +111,7 @@ def test_along_axis_types():
 
 
 def windows(seed, least=0):
-    """Random dimension numbers, with index vectors of at least that length: (x shape, indices, slice sizes, dimension numbers)."""
+    """(x shape, indices, slice sizes, dimension numbers), random, with index vectors of at least `least` elements."""
     rng = np.random.default_rng(seed)
     rank = int(rng.integers(1, 5))
     shape = rng.integers(1, 6, rank)
@@ -133,20 +146,33 @@ def test_gather_is_that_of_xla(seed):
     shape, indices, sizes, offset, collapsed, batching, places, index_map, vector, rng = windows(seed)
     x = rng.integers(0, 1000, shape).astype(np.int32)
     got = run(
-        "gather", x, indices, offset_dims=offset, collapsed_slice_dims=collapsed, start_index_map=index_map, index_vector_dim=vector,
-        slice_sizes=sizes, operand_batching_dims=batching, start_indices_batching_dims=places,
-    )  # fmt: skip
-    numbers, moved, last = jax_numbers(indices, places, vector)
+        "gather",
+        x,
+        indices,
+        offset_dims=offset,
+        collapsed_slice_dims=collapsed,
+        start_index_map=index_map,
+        index_vector_dim=vector,
+        slice_sizes=sizes,
+        operand_batching_dims=batching,
+        start_indices_batching_dims=places,
+    )
+    numbers, moved = jax_numbers(indices, places, vector)
     want = jax.lax.gather(
-        x, moved, dimension_numbers=jax.lax.GatherDimensionNumbers(tuple(offset), tuple(collapsed), tuple(index_map), tuple(batching), numbers),
-        slice_sizes=tuple(sizes), mode="clip",
-    )  # fmt: skip
+        x,
+        moved,
+        dimension_numbers=jax.lax.GatherDimensionNumbers(
+            tuple(offset), tuple(collapsed), tuple(index_map), tuple(batching), numbers
+        ),
+        slice_sizes=tuple(sizes),
+        mode="clip",
+    )
     np.testing.assert_array_equal(got, want)
 
 
 def jax_numbers(indices, places, vector):
-    """jax wants the index vectors on the last axis: (batching dims, indices, last axis)."""
-    return tuple(p - (p > vector) for p in places), np.moveaxis(indices, vector, -1), indices.ndim - 1
+    """jax wants the index vectors on the last axis: (batching dims, indices)."""
+    return tuple(p - (p > vector) for p in places), np.moveaxis(indices, vector, -1)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -162,19 +188,41 @@ def test_scatter_is_that_of_xla(seed):
     updates_shape = [next(inside) if a in window else next(lead) for a in range(len(kept) + indices.ndim - 1)]
     x, updates = rng.integers(1, 50, shape).astype(np.int32), rng.integers(1, 50, updates_shape).astype(np.int32)
     got = run(
-        "scatter", x, indices, updates, update_window_dims=window, inserted_window_dims=inserted, scatter_dims_to_operand_dims=index_map,
-        index_vector_dim=vector, input_batching_dims=batching, scatter_indices_batching_dims=places, kind=kind,
-    )  # fmt: skip
-    numbers, moved, _ = jax_numbers(indices, places, vector)
-    rule = {"sum": jax.lax.scatter_add, "max": jax.lax.scatter_max, "min": jax.lax.scatter_min, "prod": jax.lax.scatter_mul}[kind]
+        "scatter",
+        x,
+        indices,
+        updates,
+        update_window_dims=window,
+        inserted_window_dims=inserted,
+        scatter_dims_to_operand_dims=index_map,
+        index_vector_dim=vector,
+        input_batching_dims=batching,
+        scatter_indices_batching_dims=places,
+        kind=kind,
+    )
+    numbers, moved = jax_numbers(indices, places, vector)
+    rule = {
+        "sum": jax.lax.scatter_add,
+        "max": jax.lax.scatter_max,
+        "min": jax.lax.scatter_min,
+        "prod": jax.lax.scatter_mul,
+    }[kind]
     want = rule(
-        x, moved, updates,
-        jax.lax.ScatterDimensionNumbers(tuple(window), tuple(inserted), tuple(index_map), tuple(batching), numbers), mode="drop",
-    )  # fmt: skip
+        x,
+        moved,
+        updates,
+        jax.lax.ScatterDimensionNumbers(tuple(window), tuple(inserted), tuple(index_map), tuple(batching), numbers),
+        mode="drop",
+    )
     np.testing.assert_array_equal(got, want)
 
 
-SCATTER_ROWS = {"update_window_dims": (1,), "inserted_window_dims": (0,), "scatter_dims_to_operand_dims": (0,), "index_vector_dim": 1}
+SCATTER_ROWS = {
+    "update_window_dims": (1,),
+    "inserted_window_dims": (0,),
+    "scatter_dims_to_operand_dims": (0,),
+    "index_vector_dim": 1,
+}
 
 
 def test_scatter_replace_keeps_the_last_update():
@@ -189,7 +237,9 @@ def test_scatter_of_bits(kind, want):
     x = np.array([[6, 14]])
     got = run("scatter", x, np.array([[0]]), np.array([[3, 6]]), kind=kind, **SCATTER_ROWS)
     assert got.tolist() == [want]
-    flags = run("scatter", np.array([[True, False]]), np.array([[0]]), np.array([[True, True]]), kind=kind, **SCATTER_ROWS)
+    flags = run(
+        "scatter", np.array([[True, False]]), np.array([[0]]), np.array([[True, True]]), kind=kind, **SCATTER_ROWS
+    )
     assert flags.tolist() == [[kind != "xor", kind != "and"]]
 
 
@@ -197,31 +247,68 @@ def test_scatter_custom_runs_the_body_in_order():
     def body(b):
         return b.region([tensor(F)] * 2, lambda b, old, new: b.subtract(b.multiply(old, 10.0), new))
 
-    got = run("scatter", np.ones((2, 1), np.float32), np.array([[0], [0]]), np.array([[1], [2]], np.float32), kind="custom", body=body, **SCATTER_ROWS)
+    got = run(
+        "scatter",
+        np.ones((2, 1), np.float32),
+        np.array([[0], [0]]),
+        np.array([[1], [2]], np.float32),
+        kind="custom",
+        body=body,
+        **SCATTER_ROWS,
+    )
     assert got.tolist() == [[88.0], [1.0]]
 
 
 def test_a_window_that_is_not_wholly_inside_is_dropped():
     got = run(
-        "scatter", np.zeros(5, np.float32), np.array([[3], [4], [-1], [0]]), np.ones((4, 2), np.float32), update_window_dims=(1,),
-        inserted_window_dims=(), scatter_dims_to_operand_dims=(0,), index_vector_dim=1, kind="sum",
-    )  # fmt: skip
+        "scatter",
+        np.zeros(5, np.float32),
+        np.array([[3], [4], [-1], [0]]),
+        np.ones((4, 2), np.float32),
+        update_window_dims=(1,),
+        inserted_window_dims=(),
+        scatter_dims_to_operand_dims=(0,),
+        index_vector_dim=1,
+        kind="sum",
+    )
     assert got.tolist() == [1, 1, 0, 1, 1]
 
 
 def test_windows_at_empty_index_vectors_are_all_placed():
     got = run(
-        "scatter", np.zeros(2, np.int32), np.zeros((3, 0), np.int32), np.array([[1, 2], [3, 4], [5, 6]], np.int32), update_window_dims=(1,),
-        inserted_window_dims=(), scatter_dims_to_operand_dims=(), index_vector_dim=1, kind="sum",
-    )  # fmt: skip
+        "scatter",
+        np.zeros(2, np.int32),
+        np.zeros((3, 0), np.int32),
+        np.array([[1, 2], [3, 4], [5, 6]], np.int32),
+        update_window_dims=(1,),
+        inserted_window_dims=(),
+        scatter_dims_to_operand_dims=(),
+        index_vector_dim=1,
+        kind="sum",
+    )
     assert got.tolist() == [9, 12]
 
 
 def test_gather_and_scatter_of_symbolic_dims():
-    keywords = {"offset_dims": (2,), "collapsed_slice_dims": (1,), "start_index_map": (1,), "index_vector_dim": 2, "operand_batching_dims": (0,)}
-    fact = facts_of("gather", tensor(F, B, S, N), tensor(I, B, 5, 1), slice_sizes=(1, 1, N), start_indices_batching_dims=(0,), **keywords)
+    keywords = {
+        "offset_dims": (2,),
+        "collapsed_slice_dims": (1,),
+        "start_index_map": (1,),
+        "index_vector_dim": 2,
+        "operand_batching_dims": (0,),
+    }
+    fact = facts_of(
+        "gather",
+        tensor(F, B, S, N),
+        tensor(I, B, 5, 1),
+        slice_sizes=(1, 1, N),
+        start_indices_batching_dims=(0,),
+        **keywords,
+    )
     assert fact.type == tensor(F, B, 5, N)
-    assert facts_of("scatter", tensor(F, B, N), tensor(I, S, 1), tensor(F, S, N), **SCATTER_ROWS).type == tensor(F, B, N)
+    assert facts_of("scatter", tensor(F, B, N), tensor(I, S, 1), tensor(F, S, N), **SCATTER_ROWS).type == tensor(
+        F, B, N
+    )
 
 
 @pytest.mark.parametrize(
@@ -231,13 +318,25 @@ def test_gather_and_scatter_of_symbolic_dims():
         ({"offset_dims": (5,)}, r"offset_dims \[5\] are out of range for rank 2"),
         ({"slice_sizes": (1, 5)}, "slice size 1: 5 is more than 4"),
         ({"slice_sizes": (2, 4)}, "slice size 0 of a collapsed or batching axis: 2 is more than 1"),
-        ({"start_index_map": (0, 1)}, "the length of an index vector and the number of axes that it addresses must be equal, got 1 and 2"),
+        (
+            {"start_index_map": (0, 1)},
+            "the length of an index vector and the number of axes that it addresses must be equal, got 1 and 2",
+        ),
         ({"index_vector_dim": 3}, r"index_vector_dim 3 is out of range for i64\[6,1\]"),
-        ({"operand_batching_dims": (0,), "start_indices_batching_dims": (0,)}, "no axis may be both collapsed and batching"),
+        (
+            {"operand_batching_dims": (0,), "start_indices_batching_dims": (0,)},
+            "no axis may be both collapsed and batching",
+        ),
     ],
 )
 def test_gather_rejects(change, message):
-    keywords = {"offset_dims": (1,), "collapsed_slice_dims": (0,), "start_index_map": (0,), "index_vector_dim": 1, "slice_sizes": (1, 4)}
+    keywords = {
+        "offset_dims": (1,),
+        "collapsed_slice_dims": (0,),
+        "start_index_map": (0,),
+        "index_vector_dim": 1,
+        "slice_sizes": (1, 4),
+    }
     assert facts_of("gather", tensor(F, 3, 4), tensor(I, 6, 1), **keywords).type == tensor(F, 6, 4)
     with pytest.raises(InferenceError, match=message):
         facts_of("gather", tensor(F, 3, 4), tensor(I, 6, 1), **{**keywords, **change})
@@ -247,7 +346,9 @@ def test_scatter_rejects():
     x, i = tensor(F, 3, 4), tensor(I, 6, 1)
     with pytest.raises(InferenceError, match=r"updates must have rank 2, got f32\[6\]"):
         facts_of("scatter", x, i, tensor(F, 6), **SCATTER_ROWS)
-    with pytest.raises(InferenceError, match=r"scatter dims of indices and updates \(axis 0\) must be equal, got 6 and 5"):
+    with pytest.raises(
+        InferenceError, match=r"scatter dims of indices and updates \(axis 0\) must be equal, got 6 and 5"
+    ):
         facts_of("scatter", x, i, tensor(F, 5, 4), **SCATTER_ROWS)
     with pytest.raises(InferenceError, match="window dim 1 of updates: 5 is more than 4"):
         facts_of("scatter", x, i, tensor(F, 6, 5), **SCATTER_ROWS)
@@ -315,7 +416,10 @@ def test_gather_nd_of_strings():
 
 def test_gather_nd_types():
     assert facts_of("GatherND", tensor(F, B, S, N), tensor(I, B, 7, 1), batch_dims=1).type == tensor(F, B, 7, N)
-    with pytest.raises(InferenceError, match=r"the last dim of indices is the length of an index tuple and must be a number, got i64\[3,S\]"):
+    with pytest.raises(
+        InferenceError,
+        match=r"the last dim of indices is the length of an index tuple and must be a number, got i64\[3,S\]",
+    ):
         facts_of("GatherND", tensor(F, B), tensor(I, 3, S))
     with pytest.raises(InferenceError, match=r"index tuples of 3 behind 0 batch dims are too long for f32\[B,S\]"):
         facts_of("GatherND", tensor(F, B, S), tensor(I, 3, 3))
@@ -340,7 +444,10 @@ def test_scatter_nd(kind, dtype):
 def test_scatter_nd_types():
     x = tensor(F, B, S, N)
     assert facts_of("ScatterND", x, tensor(I, 7, 2), tensor(F, 7, N)).type == x
-    with pytest.raises(InferenceError, match=r"dims that indices and x ask of updates, and those of updates, \(axis 0\) must be equal, got 7 and 6"):
+    with pytest.raises(
+        InferenceError,
+        match=r"dims that indices and x ask of updates, and those of updates, \(axis 0\) must be equal, got 7 and 6",
+    ):
         facts_of("ScatterND", x, tensor(I, 7, 2), tensor(F, 6, N))
 
 
@@ -348,7 +455,9 @@ def test_scatter_nd_types():
 @pytest.mark.parametrize("dtype", ["i64", "i8", "u8", "f32"])
 def test_one_hot(axis, dtype):
     dtype = dtypes.DType.of(dtype)
-    indices = np.array([[0, 3, 4], [1, 2, 9]] if dtype.kind == "uint" else [[0, -1, 4], [-5, 2, -4]]).astype(dtype.numpy)
+    indices = np.array([[0, 3, 4], [1, 2, 9]] if dtype.kind == "uint" else [[0, -1, 4], [-5, 2, -4]]).astype(
+        dtype.numpy
+    )
     values = np.array([2, 7], np.float16)
     want = np.full((2, 3, 4), 2, np.float16)
     for (i, j), v in np.ndenumerate(indices):
@@ -361,7 +470,9 @@ def test_one_hot(axis, dtype):
 
 def test_one_hot_types():
     assert facts_of("OneHot", tensor(I, B, S), tensor(F, 2), depth=N, axis=1).type == tensor(F, B, N, S)
-    got = run("OneHot", np.array([1, -1]), np.array([0, 1]), types=[tensor(I, 2), tensor(I, 2)], depth=3, decompose=True)
+    got = run(
+        "OneHot", np.array([1, -1]), np.array([0, 1]), types=[tensor(I, 2), tensor(I, 2)], depth=3, decompose=True
+    )
     assert got.tolist() == [[0, 1, 0], [0, 0, 1]]
     with pytest.raises(InferenceError, match="the length of values and 2 must be equal, got 3 and 2"):
         facts_of("OneHot", tensor(I, B), tensor(F, 3), depth=4)

@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import scipy.linalg
+
 from irc.ir import dtypes
 from irc.ir.dims import symbol
 from irc.ir.errors import AssumptionError, InferenceError
@@ -24,7 +25,18 @@ def random(*dims, dtype=np.float32, seed=0):
     return rng.normal(size=dims).astype(dtype)
 
 
-TYPES = [np.float64, np.float32, np.float16, ml_dtypes.bfloat16, np.complex64, np.int8, np.uint8, np.int32, np.int64, np.uint64]
+TYPES = [
+    np.float64,
+    np.float32,
+    np.float16,
+    ml_dtypes.bfloat16,
+    np.complex64,
+    np.int8,
+    np.uint8,
+    np.int32,
+    np.int64,
+    np.uint64,
+]
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda d: np.dtype(d).name)
@@ -51,7 +63,10 @@ def test_dot_general_of_bytes_in_i32():
 
 
 def test_dot_general_over_nothing_is_zero():
-    assert run("dot_general", random(2, 0), random(0, 3), lhs_contracting=(1,), rhs_contracting=(0,)).tolist() == [[0] * 3] * 2
+    assert (
+        run("dot_general", random(2, 0), random(0, 3), lhs_contracting=(1,), rhs_contracting=(0,)).tolist()
+        == [[0] * 3] * 2
+    )
 
 
 MATMULS = [
@@ -147,7 +162,9 @@ def test_einsum(equation, dims, shapes):
     want = np.einsum(equation.replace(" ", ""), *(x.astype(float) for x in xs))
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
     ints = [random(*d, dtype=np.int32, seed=i) for i, d in enumerate(dims)]
-    np.testing.assert_array_equal(check_composite("Einsum", ints, equation=equation), np.einsum(equation.replace(" ", ""), *ints))
+    np.testing.assert_array_equal(
+        check_composite("Einsum", ints, equation=equation), np.einsum(equation.replace(" ", ""), *ints)
+    )
 
 
 def test_einsum_keeps_nan_out_of_a_diagonal():
@@ -171,7 +188,9 @@ def test_einsum_errors(equation, message):
         facts_of("Einsum", (tensor(dtypes.f32, 2, 3),), equation=equation)
 
 
-@pytest.mark.parametrize("dims, shape", [((4, 4), "N N"), ((2, 3, 5, 5), "A B N N"), ((1, 1), "N N"), ((0, 3, 3), "A N N")], ids=str)
+@pytest.mark.parametrize(
+    "dims, shape", [((4, 4), "N N"), ((2, 3, 5, 5), "A B N N"), ((1, 1), "N N"), ((0, 3, 3), "A N N")], ids=str
+)
 def test_det(dims, shape):
     x = random(*dims)
     got = check_composite("Det", x, shapes=[shape], ulps=16)
@@ -226,7 +245,9 @@ def test_types():
 
 def test_an_assumption_that_breaks_names_the_sizes():
     with pytest.raises(AssumptionError, match="A=3, B=2"):
-        run("MatMul", random(3, 2, 4), random(2, 4, 5), types=[tensor(dtypes.f32, A, 2, 4), tensor(dtypes.f32, B, 4, 5)])
+        run(
+            "MatMul", random(3, 2, 4), random(2, 4, 5), types=[tensor(dtypes.f32, A, 2, 4), tensor(dtypes.f32, B, 4, 5)]
+        )
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import scipy.special
+
 from irc.ir import dtypes
 from irc.ir.dims import symbol
 from irc.ir.errors import InferenceError
@@ -35,7 +36,7 @@ def test_softmax_family(axis, dtype):
 def test_softmax_edges():
     x = np.array([[-np.inf, -np.inf], [np.inf, 0], [np.nan, 0], [-np.inf, 3]], np.float32)
     got = check_composite("Softmax", x, axis=1, shapes=["A B"])
-    np.testing.assert_array_equal(got, np.array([[np.nan] * 2, [np.nan, 0], [np.nan] * 2, [0, 1]], np.float32))
+    np.testing.assert_array_equal(got, np.array([[np.nan] * 2] * 3 + [[0, 1]], np.float32))
     for name in ("Softmax", "LogSoftmax", "Hardmax"):
         assert check_composite(name, x[:, :0], axis=1).shape == (4, 0)
         assert check_composite(name, x[:0], axis=1, shapes=["A B"]).shape == (0, 2)
@@ -45,7 +46,9 @@ def test_softmax_edges():
 @pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: np.dtype(d).name)
 def test_batch_normalization(dtype):
     scale, bias, mean, variance = (v.astype(dtype) for v in V)
-    got = check_composite("BatchNormalization", X.astype(dtype), scale, bias, mean, variance, shapes=["N 6 H W", *[None] * 4])
+    got = check_composite(
+        "BatchNormalization", X.astype(dtype), scale, bias, mean, variance, shapes=["N 6 H W", *[None] * 4]
+    )
     if dtype is np.float32:
         want = run_onnx_node("BatchNormalization", [X, *V], opset=15)
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
@@ -64,7 +67,9 @@ def test_instance_and_group_normalization(dtype):
     np.testing.assert_array_equal(instance, each)
     group = check_composite("GroupNormalization", x, scale, bias, num_groups=3, shapes=["N 6 H W", None, None])
     if dtype is np.float32:
-        np.testing.assert_allclose(instance, run_onnx_node("InstanceNormalization", [X, V[0], V[1]]), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            instance, run_onnx_node("InstanceNormalization", [X, V[0], V[1]]), rtol=1e-4, atol=1e-5
+        )
         want = run_onnx_node("GroupNormalization", [X, V[0], V[1]], num_groups=3)
         np.testing.assert_allclose(group, want, rtol=1e-4, atol=1e-5)
 
@@ -75,14 +80,20 @@ def test_layer_and_rms_normalization(axis, dtype):
     scale = RNG.normal(size=X.shape[axis:]).astype(dtype)
     bias = RNG.normal(size=X.shape[axis:]).astype(dtype)
     fixed = ["N 6 5 4", None]
-    y, mean, inverse = check_composite("LayerNormalization", X.astype(dtype), scale, bias, axis=axis, shapes=[*fixed, None])
+    y, mean, inverse = check_composite(
+        "LayerNormalization", X.astype(dtype), scale, bias, axis=axis, shapes=[*fixed, None]
+    )
     assert mean.dtype == (np.float64 if dtype is np.float64 else np.float32)
     rms = check_composite("RMSNormalization", X.astype(dtype), scale, axis=axis, shapes=fixed)
     if dtype is np.float32:
-        for got, want in zip((y, mean, inverse), run_onnx_node("LayerNormalization", [X, scale, bias], axis=axis, outputs=3), strict=True):
+        for got, want in zip(
+            (y, mean, inverse), run_onnx_node("LayerNormalization", [X, scale, bias], axis=axis, outputs=3), strict=True
+        ):
             np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
         axes = tuple(range(axis % 4, 4))
-        np.testing.assert_allclose(rms, X / np.sqrt((X.astype(float) ** 2).mean(axes, keepdims=True) + 1e-5) * scale, rtol=1e-5)
+        np.testing.assert_allclose(
+            rms, X / np.sqrt((X.astype(float) ** 2).mean(axes, keepdims=True) + 1e-5) * scale, rtol=1e-5
+        )
 
 
 def test_layer_normalization_without_parameters():

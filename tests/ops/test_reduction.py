@@ -4,6 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import scipy.special
+
 from irc.ir import dtypes
 from irc.ir.dims import symbol
 from irc.ir.errors import InferenceError
@@ -111,7 +112,9 @@ def test_bitwise_kinds(kind, ufunc, dtype):
     x = np.random.default_rng(2).integers(0, 2 if dtype is bool else 100, (5, 3)).astype(dtype)
     np.testing.assert_array_equal(run("reduce", [x], axes=(0,), kind=kind), ufunc.reduce(x, axis=0))
     empty = run("reduce", [x[:0]], axes=(0,), kind=kind)
-    assert empty.tolist() == [(True if dtype is bool else np.array(-1).astype(dtype).tolist()) if kind == "and" else 0] * 3
+    assert (
+        empty.tolist() == [(True if dtype is bool else np.array(-1).astype(dtype).tolist()) if kind == "and" else 0] * 3
+    )
 
 
 def test_complex_sum_and_product():
@@ -138,7 +141,9 @@ def test_custom_reduction_of_value_and_index():
 
 @pytest.mark.parametrize("name, pick", [("ArgMax", np.argmax), ("ArgMin", np.argmin)])
 @pytest.mark.parametrize("last", [False, True])
-@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16, np.int8, np.uint64, bool], ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize(
+    "dtype", [np.float32, ml_dtypes.bfloat16, np.int8, np.uint64, bool], ids=lambda d: np.dtype(d).name
+)
 def test_index_of_extreme(name, pick, last, dtype):
     x = np.array([[1, 3, 3, 0, 0], [0, 0, 1, 0, 1]]).astype(dtype)
     got = check_composite(name, x, axis=1, keepdims=False, select_last_index=last, shapes=["A B"])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from irc.ir import dtypes
 from irc.ir.build import function
 from irc.ir.dims import symbol
@@ -30,7 +31,13 @@ def test_construct_insert_erase_length():
         more = b.SequenceInsert(xs, one)
         front = b.SequenceInsert(more, two, b.constant(0))
         before_last = b.SequenceInsert(xs, two, b.constant(-1))
-        return front, b.SequenceErase(front), b.SequenceErase(front, b.constant(1)), b.SequenceLength(front), before_last
+        return (
+            front,
+            b.SequenceErase(front),
+            b.SequenceErase(front, b.constant(1)),
+            b.SequenceLength(front),
+            before_last,
+        )
 
     front, without_last, without_second, length, before_last = evaluated(body)
     assert [int(x[0]) for x in front] == [2, 1, 2, 1]
@@ -77,9 +84,13 @@ def test_element_types():
 
 
 def test_refusals():
-    with pytest.raises(InferenceError, match=r"the elements of a sequence must have one element type, got f32\[2\] and i64\[2\]"):
+    with pytest.raises(
+        InferenceError, match=r"the elements of a sequence must have one element type, got f32\[2\] and i64\[2\]"
+    ):
         facts_of("SequenceConstruct", (tensor(F, 2), tensor(I, 2)))
-    with pytest.raises(InferenceError, match="SequenceConstruct needs at least one element; SequenceEmpty makes an empty sequence"):
+    with pytest.raises(
+        InferenceError, match="SequenceConstruct needs at least one element; SequenceEmpty makes an empty sequence"
+    ):
         facts_of("SequenceConstruct", ())
     with pytest.raises(InferenceError, match=r"expected a sequence, got f32\[2\]"):
         facts_of("SequenceLength", tensor(F, 2))

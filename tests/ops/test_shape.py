@@ -1,13 +1,14 @@
-"""Operators that move or make elements by position: references against NumPy, decompositions, symbolic dims, known integers."""
+"""Operators that move or make elements by position: NumPy, decompositions, symbolic dims, known integers."""
 
 import numpy as np
 import pytest
+
 from irc.ir import dims as sizes
 from irc.ir import dtypes
+from irc.ir.data import ArrayData
 from irc.ir.dims import symbol
 from irc.ir.errors import InferenceError
 from irc.ir.facts import Fact, fact_of_data, shape_fact
-from irc.ir.data import ArrayData
 from irc.ir.types import tensor
 from irc.testing.operators import assumptions_of, facts_of, run
 
@@ -19,7 +20,9 @@ X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 def both(name, *operands, **keywords):
     """The result of the reference and of the decomposition, which only moves elements and so must be equal."""
     got, again = run(name, *operands, **keywords), run(name, *operands, decompose=True, **keywords)
-    for a, b in zip(got if isinstance(got, tuple) else (got,), again if isinstance(again, tuple) else (again,), strict=True):
+    for a, b in zip(
+        got if isinstance(got, tuple) else (got,), again if isinstance(again, tuple) else (again,), strict=True
+    ):
         assert a.dtype == b.dtype
         np.testing.assert_array_equal(a, b)
     return got
@@ -29,12 +32,18 @@ def test_broadcast_in_dim():
     x = np.array([[1], [2]], np.int8)
     want = np.broadcast_to(x.reshape(2, 1, 1), (2, 5, 3))
     np.testing.assert_array_equal(run("broadcast_in_dim", x, dims=(2, 5, 3), broadcast_dimensions=(0, 2)), want)
-    assert facts_of("broadcast_in_dim", tensor(F, 1, S), dims=(B, N, S), broadcast_dimensions=(0, 2)).type == tensor(F, B, N, S)
+    assert facts_of("broadcast_in_dim", tensor(F, 1, S), dims=(B, N, S), broadcast_dimensions=(0, 2)).type == tensor(
+        F, B, N, S
+    )
     assert facts_of("broadcast_in_dim", shape_fact((B,)), dims=(2, 1), broadcast_dimensions=(1,)).ints == (B, B)
-    assert assumptions_of("broadcast_in_dim", tensor(F, B), dims=(S,), broadcast_dimensions=(0,)) == ["bcast(B, S) == S"]
+    assert assumptions_of("broadcast_in_dim", tensor(F, B), dims=(S,), broadcast_dimensions=(0,)) == [
+        "bcast(B, S) == S"
+    ]
     with pytest.raises(InferenceError, match="do not broadcast: expected equal sizes, or one of them 1"):
         facts_of("broadcast_in_dim", tensor(F, 2), dims=(3,), broadcast_dimensions=(0,))
-    with pytest.raises(InferenceError, match=r"axis 0 of the result and the size 2 that repeats to it must be equal, got 2 and 1"):
+    with pytest.raises(
+        InferenceError, match=r"axis 0 of the result and the size 2 that repeats to it must be equal, got 2 and 1"
+    ):
         facts_of("broadcast_in_dim", tensor(F, 2), dims=(1,), broadcast_dimensions=(0,))
     with pytest.raises(InferenceError, match=r"broadcast_dimensions \[1, 0\] must increase strictly"):
         facts_of("broadcast_in_dim", tensor(F, 2, 2), dims=(2, 2), broadcast_dimensions=(1, 0))
@@ -93,7 +102,9 @@ def test_a_large_constant_table_is_read():
     assert facts_of("slice", table, starts=(10,), limits=(13,), strides=(1,)).ints == (20, 22, 24)
 
 
-@pytest.mark.parametrize("start, limit, stride", [(3, -1, -1), (3, 0, -2), (3, -1, -2), (2, -1, -3), (1, 1, -1), (0, 4, 3), (0, -1, -1)])
+@pytest.mark.parametrize(
+    "start, limit, stride", [(3, -1, -1), (3, 0, -2), (3, -1, -2), (2, -1, -3), (1, 1, -1), (0, 4, 3), (0, -1, -1)]
+)
 def test_strided_slice(start, limit, stride):
     got = both("StridedSlice", X, starts=(0, 0, start), limits=(2, 3, limit), strides=(1, 1, stride))
     np.testing.assert_array_equal(got, X[:, :, start : None if limit < 0 else limit : stride])
@@ -109,7 +120,10 @@ def test_strided_slice_of_nothing_and_of_symbolic_dims():
     assert got.tolist() == [4, 2, 0]
 
 
-@pytest.mark.parametrize("low, high, interior", [((1, 0), (0, 2), (0, 0)), ((0, 1), (1, 0), (2, 1)), ((-1, 2), (0, -2), (0, 0)), ((-1, -1), (2, -3), (1, 2))])
+@pytest.mark.parametrize(
+    "low, high, interior",
+    [((1, 0), (0, 2), (0, 0)), ((0, 1), (1, 0), (2, 1)), ((-1, 2), (0, -2), (0, 0)), ((-1, -1), (2, -3), (1, 2))],
+)
 def test_pad(low, high, interior):
     x = np.arange(1, 7, dtype=np.int16).reshape(2, 3)
     spread = np.full([d + (d - 1) * i for d, i in zip(x.shape, interior, strict=True)], 9, np.int16)
@@ -122,17 +136,27 @@ def test_pad(low, high, interior):
 
 def test_pad_types():
     value = tensor(F)
-    assert facts_of("pad", tensor(F, B, S), value, low=(0, 1), high=(N, 2), interior=(0, 0)).type == tensor(F, B + N, S + 3)
-    assert facts_of("pad", tensor(F, S), value, low=(0,), high=(0,), interior=(1,)).type.dims == (S + sizes.maximum(S - 1, 0),)
-    assert facts_of("pad", shape_fact((B, S)), Fact(tensor(dtypes.i64), (7,)), low=(1,), high=(0,), interior=(0,)).ints == (7, B, S)
-    with pytest.raises(InferenceError, match=r"padding \(-3, 0\) of a dim of size 2 leaves a negative size: 0 is more than -1"):
+    assert facts_of("pad", tensor(F, B, S), value, low=(0, 1), high=(N, 2), interior=(0, 0)).type == tensor(
+        F, B + N, S + 3
+    )
+    assert facts_of("pad", tensor(F, S), value, low=(0,), high=(0,), interior=(1,)).type.dims == (
+        S + sizes.maximum(S - 1, 0),
+    )
+    assert facts_of(
+        "pad", shape_fact((B, S)), Fact(tensor(dtypes.i64), (7,)), low=(1,), high=(0,), interior=(0,)
+    ).ints == (7, B, S)
+    with pytest.raises(
+        InferenceError, match=r"padding \(-3, 0\) of a dim of size 2 leaves a negative size: 0 is more than -1"
+    ):
         facts_of("pad", tensor(F, 2), value, low=(-3,), high=(0,), interior=(0,))
     with pytest.raises(InferenceError, match=r"the padding value must be a scalar, got f32\[1\]"):
         facts_of("pad", tensor(F, 2), tensor(F, 1), low=(0,), high=(0,), interior=(0,))
 
 
 @pytest.mark.parametrize("mode", ["reflect", "edge", "wrap"])
-@pytest.mark.parametrize("low, high", [((1, 0), (0, 2)), ((1, 2), (1, 2)), ((7, 0), (0, 9)), ((0, -1), (0, 3)), ((-1, 3), (2, -2))])
+@pytest.mark.parametrize(
+    "low, high", [((1, 0), (0, 2)), ((1, 2), (1, 2)), ((7, 0), (0, 9)), ((0, -1), (0, 3)), ((-1, 3), (2, -2))]
+)
 def test_pad_mode(mode, low, high):
     x = np.arange(15).reshape(3, 5)
     got = both("PadMode", x, low=low, high=high, mode=mode)
@@ -242,7 +266,9 @@ def test_depth_to_space(mode):
 def test_depth_and_space_of_symbolic_dims():
     assert facts_of("DepthToSpace", tensor(F, B, 4 * N, S, 3), blocksize=2).type == tensor(F, B, N, 2 * S, 6)
     assert facts_of("SpaceToDepth", tensor(F, B, N, 2 * S, 6), blocksize=2).type == tensor(F, B, 4 * N, S, 3)
-    with pytest.raises(InferenceError, match="the remainder of 3 channels by blocksize squared and 0 must be equal, got 3 and 0"):
+    with pytest.raises(
+        InferenceError, match="the remainder of 3 channels by blocksize squared and 0 must be equal, got 3 and 0"
+    ):
         facts_of("DepthToSpace", tensor(F, B, 3, S, S), blocksize=2)
 
 
@@ -272,7 +298,10 @@ def test_eye_like():
 def test_strings_move_too():
     text = np.array([["a", "b"], ["c", "d"]], object)
     assert run("transpose", text, permutation=(1, 0)).tolist() == [["a", "c"], ["b", "d"]]
-    assert run("pad", text, np.array("-", object), low=(0, 0), high=(0, 1), interior=(0, 0)).tolist() == [["a", "b", "-"], ["c", "d", "-"]]
+    assert run("pad", text, np.array("-", object), low=(0, 0), high=(0, 1), interior=(0, 0)).tolist() == [
+        ["a", "b", "-"],
+        ["c", "d", "-"],
+    ]
 
 
 def test_the_shape_arithmetic_of_exporters_vanishes():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from irc.ir import dtypes
 from irc.ir.dims import symbol
 from irc.ir.errors import InferenceError
@@ -16,12 +17,12 @@ SPECIAL = np.array([3, np.nan, -0.0, 1, 0.0, -np.inf, np.nan, np.inf, 1], np.flo
 
 def python_order(x, descending):
     """Positions by Python's stable sort with NaN greatest and -0 equal to +0."""
-    def key(i):
-        return (1, 0.0) if np.isnan(x[i]) else (0, float(x[i]) + 0.0)
 
-    return sorted(range(len(x)), key=key, reverse=False) if not descending else sorted(
-        range(len(x)), key=lambda i: (-key(i)[0], -key(i)[1])
-    )  # fmt: skip
+    def key(i):
+        sign = -1 if descending else 1
+        return (sign, 0.0) if np.isnan(x[i]) else (0, sign * float(x[i]))
+
+    return sorted(range(len(x)), key=key)
 
 
 @pytest.mark.parametrize("kind", ["ascending", "descending"])
@@ -90,7 +91,10 @@ def test_sort_types():
         facts_of("sort", (tensor(F, 2),), axis=0, kind="up")
     with pytest.raises(InferenceError, match="kind custom, and no other, takes a comparator"):
         facts_of("sort", (tensor(F, 2),), axis=0, kind="custom")
-    with pytest.raises(InferenceError, match=r"the comparator must take two scalars an operand, f32\[\], f32\[\]; it takes i64\[\], i64\[\]"):
+    with pytest.raises(
+        InferenceError,
+        match=r"the comparator must take two scalars an operand, f32\[\], f32\[\]; it takes i64\[\], i64\[\]",
+    ):
         facts_of("sort", (tensor(F, 2),), axis=0, kind="custom", regions=lambda b: {"comparator": by_last_digit(b)})
 
 
@@ -112,5 +116,7 @@ def test_top_k_types():
     x = np.arange(10, dtype=np.float32).reshape(2, 5)
     values, places = run("TopK", x, types=[TensorType(F, (B, S))], k=B, axis=1, decompose=True)
     assert values.tolist() == [[4, 3], [9, 8]]
-    with pytest.raises(InferenceError, match=r"k, the number of elements wanted of axis 0 of f32\[2\]: 3 is more than 2"):
+    with pytest.raises(
+        InferenceError, match=r"k, the number of elements wanted of axis 0 of f32\[2\]: 3 is more than 2"
+    ):
         facts_of("TopK", tensor(F, 2), k=3, axis=0)

@@ -1,10 +1,11 @@
-"""Sliding windows: pools against ONNX Runtime, reduce_window and select_and_scatter against plain loops, edges, types."""
+"""Sliding windows: pools against ONNX Runtime, the core operators against plain loops, edges, types."""
 
 import itertools
 
 import ml_dtypes
 import numpy as np
 import pytest
+
 from irc.ir import dtypes
 from irc.ir.dims import symbol
 from irc.ir.errors import InferenceError
@@ -84,7 +85,9 @@ def test_max_pool_takes_nan_and_minus_infinity_but_never_padding():
     x = np.array([[[[-np.inf, -np.inf, 1, np.nan, 2, np.nan]]]], np.float32)
     row = {"kernel_shape": (1, 2), "strides": (1, 1), "dilations": (1, 1), "pads": ((0, 0), (1, 1))}
     value, place = check_composite("MaxPool", x, **row, with_indices=True)
-    np.testing.assert_array_equal(value[0, 0, 0], np.array([-np.inf, -np.inf, 1, np.nan, np.nan, np.nan, np.nan], np.float32))
+    np.testing.assert_array_equal(
+        value[0, 0, 0], np.array([-np.inf, -np.inf, 1, np.nan, np.nan, np.nan, np.nan], np.float32)
+    )
     assert place[0, 0, 0].tolist() == [0, 0, 2, 3, 3, 5, 5]
     np.testing.assert_array_equal(check_composite("MaxPool", x, **row), value)
 
@@ -113,7 +116,9 @@ def plain_windows(x, combine, start, window, strides, padding, base, dilations):
         x = wide
     x = np.pad(x, [(max(low, 0), max(high, 0)) for low, high in padding], constant_values=start)
     x = x[tuple(slice(max(-low, 0), n - max(-high, 0)) for n, (low, high) in zip(x.shape, padding, strict=True))]
-    dims = [max((n - ((w - 1) * d + 1)) // s + 1, 0) for n, w, s, d in zip(x.shape, window, strides, dilations, strict=True)]
+    dims = [
+        max((n - ((w - 1) * d + 1)) // s + 1, 0) for n, w, s, d in zip(x.shape, window, strides, dilations, strict=True)
+    ]
     y = np.full(dims, start, x.dtype)
     for place in np.ndindex(*dims):
         for offset in itertools.product(*map(range, window)):
@@ -172,7 +177,9 @@ def test_select_and_scatter(select):
 def test_select_and_scatter_adds_overlaps_and_prefers_the_first():
     x = np.array([1, 5, 5, np.nan, 0], np.float32)
     source = np.array([1, 2, 3, 4], np.float32)
-    got = run("select_and_scatter", x, source, select="max", window_dimensions=(2,), window_strides=(1,), padding=((0, 0),))
+    got = run(
+        "select_and_scatter", x, source, select="max", window_dimensions=(2,), window_strides=(1,), padding=((0, 0),)
+    )
     assert got.tolist() == [0, 3, 0, 7, 0]
 
 

@@ -1,4 +1,4 @@
-"""Batch normalization and per-channel maps folded into the weights before them, within a few units in the last place."""
+"""Batch normalization and per-channel maps folded into the weights before them, within a few roundings."""
 
 from __future__ import annotations
 
@@ -34,7 +34,14 @@ def conv(b: Any, x: Any, bias: bool = True, group: int = 1, dtype: str = "f4") -
 def conv_transpose(b: Any, x: Any, group: int = 1) -> Any:
     w = constant(b, "w", 4, 6 // group, 3, 3)
     return b.ConvTranspose(
-        x, w, constant(b, "b", 6), strides=(2, 2), dilations=(1, 1), pads=((0, 0),) * 2, output_padding=(0, 0), group=group
+        x,
+        w,
+        constant(b, "b", 6),
+        strides=(2, 2),
+        dilations=(1, 1),
+        pads=((0, 0),) * 2,
+        output_padding=(0, 0),
+        group=group,
     )
 
 
@@ -58,11 +65,19 @@ FOLDED: list[tuple[str, str, Any]] = [
     ("scale", "f32[B,4,5,5]", lambda b, x: b.multiply(conv(b, x), constant(b, "k", 6, 1, 1))),
     ("scale by one number", "f32[B,4,5,5]", lambda b, x: b.multiply(conv(b, x), 0.37)),
     ("shift", "f32[B,4,5,5]", lambda b, x: b.add(conv(b, x), constant(b, "k", 1, 6, 1, 1))),
-    ("shift where there was none", "f32[B,4,5,5]", lambda b, x: b.add(conv(b, x, bias=False), constant(b, "k", 6, 1, 1))),
+    (
+        "shift where there was none",
+        "f32[B,4,5,5]",
+        lambda b, x: b.add(conv(b, x, bias=False), constant(b, "k", 6, 1, 1)),
+    ),
     ("shift by one number", "f32[B,4,5,5]", lambda b, x: b.add(conv(b, x, bias=False), 2.0)),
     ("Gemm, scale and shift", "f32[B,20]", lambda b, x: b.add(b.multiply(gemm(b, x), constant(b, "k", 6)), 0.25)),
-    ("all of them", "f32[B,4,5,5]", lambda b, x: b.multiply(norm(b, b.add(conv(b, x), constant(b, "k", 6, 1, 1)), 6), 2.0)),
-]  # fmt: skip
+    (
+        "all of them",
+        "f32[B,4,5,5]",
+        lambda b, x: b.multiply(norm(b, b.add(conv(b, x), constant(b, "k", 6, 1, 1)), 6), 2.0),
+    ),
+]
 
 
 @pytest.mark.parametrize("name, type_, body", FOLDED, ids=[n for n, _, _ in FOLDED])
@@ -90,14 +105,26 @@ def test_weights_are_computed_in_init(run: Run):
 
 KEPT: list[tuple[str, str, Any]] = [
     ("used twice", "f32[B,4,5,5]", lambda b, x: b.add(c := conv(b, x), norm(b, c, 6))),
-    ("weights unknown", "f32[B,4,5,5]", lambda b, x: norm(b, b.Conv(
-        x, b.reshape(b.slice(x, starts=(0, 0, 0, 0), limits=(1, 4, 3, 3), strides=(1,) * 4), dims=(1, 4, 3, 3)),
-        strides=(1, 1), dilations=(1, 1), pads=((0, 0),) * 2), 1)),
+    (
+        "weights unknown",
+        "f32[B,4,5,5]",
+        lambda b, x: norm(
+            b,
+            b.Conv(
+                x,
+                b.reshape(b.slice(x, starts=(0, 0, 0, 0), limits=(1, 4, 3, 3), strides=(1,) * 4), dims=(1, 4, 3, 3)),
+                strides=(1, 1),
+                dilations=(1, 1),
+                pads=((0, 0),) * 2,
+            ),
+            1,
+        ),
+    ),
     ("not per channel", "f32[B,4,5,5]", lambda b, x: b.multiply(conv(b, x), constant(b, "k", 5))),
     ("a wider result", "f32[1,4,5,5]", lambda b, x: b.multiply(conv(b, x), constant(b, "k", 2, 6, 1, 1))),
     ("half precision", "f16[B,4,5,5]", lambda b, x: norm(b, conv(b, x, dtype="f2"), 6, dtype="f2")),
     ("no layer before", "f32[B,4,5,5]", lambda b, x: norm(b, x, 4)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("name, type_, body", KEPT, ids=[n for n, _, _ in KEPT])

@@ -141,7 +141,9 @@ def test_values_carried_for_themselves_go(run: Run):
     case = run("dce", lambda b, x, y: loop(b, x, y, step=step), x="f32[4]", y="f32[2]").same_bits()
     assert carried(case) == 2
     assert [n.op.name for n in case.nodes[0].keywords["body"].nodes] == ["add", "tanh"]
-    assert carried(run("dce{while-carries=false}", lambda b, x, y: loop(b, x, y, step=step), x="f32[4]", y="f32[2]")) == 4
+    assert (
+        carried(run("dce{while-carries=false}", lambda b, x, y: loop(b, x, y, step=step), x="f32[4]", y="f32[2]")) == 4
+    )
 
 
 def test_a_value_that_a_used_one_needs_stays(run: Run):

@@ -23,7 +23,9 @@ def weight(b: Any, array: np.ndarray = W, name: str = "w") -> Any:
 
 def test_moved_weights_are_evaluated(run: Run):
     def body(b: Any, x: Any) -> Any:
-        return b.MatMul(x, b.transpose(b.slice(weight(b), starts=(0, 0), limits=(8, 32), strides=(1, 2)), permutation=(1, 0)))
+        return b.MatMul(
+            x, b.transpose(b.slice(weight(b), starts=(0, 0), limits=(8, 32), strides=(1, 2)), permutation=(1, 0))
+        )
 
     case = run("fold,dce", body, x="f32[B,16]").same_bits(B=2)
     assert case.ops == ["MatMul"]

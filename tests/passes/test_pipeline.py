@@ -96,7 +96,9 @@ def test_register_refuses(missing: str):
     if missing == "docstring":
         Broken.__doc__ = None
     cls = Broken if missing == "dataclass" else dataclass(frozen=True)(Broken)
-    with pytest.raises(IrcError, match={"name": "no name", "dataclass": "frozen dataclass", "docstring": "before"}[missing]):
+    with pytest.raises(
+        IrcError, match={"name": "no name", "dataclass": "frozen dataclass", "docstring": "before"}[missing]
+    ):
         register(cls)
 
 
@@ -227,7 +229,9 @@ def test_levels_only_rise(model: Model):
     assert level_of(out) is Level.CANONICAL
     manager.set_level(out, Level.LEGAL)
     assert level_of(run_all(out, "dce,cse,fold")) is Level.LEGAL
-    with pytest.raises(IrcError, match="'canonicalize' runs on models up to level canonical; this one is already legal"):
+    with pytest.raises(
+        IrcError, match="'canonicalize' runs on models up to level canonical; this one is already legal"
+    ):
         run_all(out, "canonicalize")
     out.metadata[manager.LEVEL_KEY] = "high"
     with pytest.raises(IrcError, match="expected one of canonical, imported, legal"):

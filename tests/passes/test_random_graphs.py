@@ -19,7 +19,11 @@ from irc.passes import DEFAULT, run_passes
 from irc.passes.specialize import specialize
 
 B = dims.symbol("B")
-TYPES = {"f": TensorType(dtypes.f32, (B, 6)), "i": TensorType(dtypes.i32, (B, 6)), "p": TensorType(dtypes.bool_, (B, 6))}
+TYPES = {
+    "f": TensorType(dtypes.f32, (B, 6)),
+    "i": TensorType(dtypes.i32, (B, 6)),
+    "p": TensorType(dtypes.bool_, (B, 6)),
+}
 
 
 class Grower:
@@ -54,36 +58,67 @@ class Grower:
             lambda k: b.reshape(b.reshape(x, dims=(6 * B,)), dims=(B, 6)),
             lambda k: b.transpose(b.transpose(x, permutation=(1, 0)), permutation=(1, 0)),
             lambda k: b.reverse(b.reverse(x, axes=(1,)), axes=(0, 1)),
-            lambda k: b.slice(b.slice(b.concatenate((x, y), axis=1), starts=(0, 1), limits=(B, 12), strides=(1, 1)),
-                              starts=(0, 2), limits=(B, 8), strides=(1, 1)),
-            lambda k: b.broadcast_in_dim(b.slice(x, starts=(0, 2), limits=(B, 3), strides=(1, 1)), dims=(B, 6),
-                                         broadcast_dimensions=(0, 1)),
+            lambda k: b.slice(
+                b.slice(b.concatenate((x, y), axis=1), starts=(0, 1), limits=(B, 12), strides=(1, 1)),
+                starts=(0, 2),
+                limits=(B, 8),
+                strides=(1, 1),
+            ),
+            lambda k: b.broadcast_in_dim(
+                b.slice(x, starts=(0, 2), limits=(B, 3), strides=(1, 1)), dims=(B, 6), broadcast_dimensions=(0, 1)
+            ),
             lambda k: b.select(p, x, y),
-            lambda k: b.concatenate((b.slice(x, starts=(0, 0), limits=(B, 2), strides=(1, 1)),
-                                     b.slice(y, starts=(0, 2), limits=(B, 6), strides=(1, 1))), axis=1),
-        ]  # fmt: skip
+            lambda k: b.concatenate(
+                (
+                    b.slice(x, starts=(0, 0), limits=(B, 2), strides=(1, 1)),
+                    b.slice(y, starts=(0, 2), limits=(B, 6), strides=(1, 1)),
+                ),
+                axis=1,
+            ),
+        ]
         own = {
             "f": [
-                lambda k: b.add(x, y), lambda k: b.multiply(self.number(k), x), lambda k: b.subtract(x, self.number(k)),
-                lambda k: b.add(x, self.number(k)), lambda k: b.divide(x, self.number(k)), lambda k: b.negate(x),
-                lambda k: b.tanh(x), lambda k: b.power(x, 2.0), lambda k: b.abs(b.negate(x)), lambda k: b.sqrt(b.abs(x)),
-                lambda k: b.convert(b.convert(x, dtype=dtypes.f64), dtype=dtypes.f32), lambda k: b.convert(i, dtype=dtypes.f32),
+                lambda k: b.add(x, y),
+                lambda k: b.multiply(self.number(k), x),
+                lambda k: b.subtract(x, self.number(k)),
+                lambda k: b.add(x, self.number(k)),
+                lambda k: b.divide(x, self.number(k)),
+                lambda k: b.negate(x),
+                lambda k: b.tanh(x),
+                lambda k: b.power(x, 2.0),
+                lambda k: b.abs(b.negate(x)),
+                lambda k: b.sqrt(b.abs(x)),
+                lambda k: b.convert(b.convert(x, dtype=dtypes.f64), dtype=dtypes.f32),
+                lambda k: b.convert(i, dtype=dtypes.f32),
                 lambda k: b.add(x, b.exponential(b.full(self.rng.choice([0.5, 1.0]), dtypes.f32, (B, 6)))),
-                lambda k: b.multiply(x, b.Sum((self.number(k), self.number(k)))), lambda k: b.Sum((x,)),
-                lambda k: b.multiply(x, b.exponential(self.number(k))), lambda k: b.Softmax(x),
+                lambda k: b.multiply(x, b.Sum((self.number(k), self.number(k)))),
+                lambda k: b.Sum((x,)),
+                lambda k: b.multiply(x, b.exponential(self.number(k))),
+                lambda k: b.Softmax(x),
             ],
             "i": [
-                lambda k: b.add(x, y), lambda k: b.multiply(x, self.number(k)), lambda k: b.and_(x, self.number(k)),
-                lambda k: b.or_(self.number(k), x), lambda k: b.divide(x, self.number(k)), lambda k: b.not_(x),
-                lambda k: b.convert(b.convert(x, dtype=dtypes.i64), dtype=dtypes.i32), lambda k: b.convert(p, dtype=dtypes.i32),
-                lambda k: b.add(x, b.convert(b.take(b.dimensions(dims=(B, 6)), b.constant(0, dtypes.i64)), dtype=dtypes.i32)),
-                lambda k: b.convert(b.convert(x, dtype=dtypes.f64), dtype=dtypes.i32), lambda k: b.Max((x, y)),
+                lambda k: b.add(x, y),
+                lambda k: b.multiply(x, self.number(k)),
+                lambda k: b.and_(x, self.number(k)),
+                lambda k: b.or_(self.number(k), x),
+                lambda k: b.divide(x, self.number(k)),
+                lambda k: b.not_(x),
+                lambda k: b.convert(b.convert(x, dtype=dtypes.i64), dtype=dtypes.i32),
+                lambda k: b.convert(p, dtype=dtypes.i32),
+                lambda k: b.add(
+                    x, b.convert(b.take(b.dimensions(dims=(B, 6)), b.constant(0, dtypes.i64)), dtype=dtypes.i32)
+                ),
+                lambda k: b.convert(b.convert(x, dtype=dtypes.f64), dtype=dtypes.i32),
+                lambda k: b.Max((x, y)),
             ],
             "p": [
-                lambda k: b.compare(f, self.number("f"), direction="lt"), lambda k: b.compare(i, x_i(b, i), direction="ge"),
-                lambda k: b.not_(x), lambda k: b.and_(x, y), lambda k: b.convert(i, dtype=dtypes.bool_),
+                lambda k: b.compare(f, self.number("f"), direction="lt"),
+                lambda k: b.compare(i, x_i(b, i), direction="ge"),
+                lambda k: b.not_(x),
+                lambda k: b.and_(x, y),
+                lambda k: b.convert(i, dtype=dtypes.bool_),
             ],
-        }[kind]  # fmt: skip
+        }[kind]
         return moved + own * 2
 
     def inside(self, build: Any, extra: dict[str, list[Any]] | None = None) -> Grower:
@@ -190,5 +225,3 @@ def test_specializing_keeps_the_bits_at_other_sizes(size: int):
 def test_growing_uses_every_kind_of_node():
     names = {n.op.name for seed in range(12) for n in random_model(seed).nodes()}
     assert {"if", "while", "reshape", "dimensions", "broadcast_in_dim", "Softmax", "power"} <= names
-
-

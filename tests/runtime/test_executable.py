@@ -6,9 +6,10 @@ import json
 import threading
 from pathlib import Path
 
-import irc
 import numpy as np
 import pytest
+
+import irc
 from irc.ir import build, dtypes
 from irc.ir.data import ArrayData
 from irc.ir.dims import symbol
@@ -123,7 +124,10 @@ BAD_CALLS = [
     (lambda x, k: ((x, k), {"x": x}), r"input 'x' is given twice"),
     (lambda x, k: ((x[0], k), {}), r"'x' expects f32\[B,4\] \(rank 2\), got shape \[4\] \(rank 1\)"),
     (lambda x, k: ((x[:, :3], k), {}), r"'x' expects f32\[B,4\], got shape \[3, 3\]: axis 1 must be 4, got 3"),
-    (lambda x, k: ((x, k[:2]), {}), r"'k' expects f32\[B,1\], got shape \[2, 1\]: axis 0 must be B \(where B=3\), got 2"),
+    (
+        lambda x, k: ((x, k[:2]), {}),
+        r"'k' expects f32\[B,1\], got shape \[2, 1\]: axis 0 must be B \(where B=3\), got 2",
+    ),
     (lambda x, k: ((x.astype(np.float64), k), {}), r"'x' expects f32\[B,4\], got element type f64; convert it with"),
     (lambda x, k: ((x.tolist(), k), {}), r"'x' expects an array of type f32\[B,4\], got list"),
 ]

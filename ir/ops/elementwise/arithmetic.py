@@ -1,4 +1,4 @@
-"""Functions that the rules of several elementwise operators share: integer division and power, bit patterns, wide types."""
+"""What rules of several elementwise operators share: integer division and power, bit patterns, wide types."""
 
 import numpy as np
 

@@ -8,12 +8,32 @@ from ... import dtypes, ints
 from ...facts import Fact
 from ...ints import carrying, mapped
 from ...operators import (
-    ANY, BOOL, COMMUTATIVE, EXACT, FLOAT, INTEGER, LOGICAL, NUMERIC, REAL, TENSOR, Operand, operator,
-)  # fmt: skip
+    ANY,
+    BOOL,
+    COMMUTATIVE,
+    EXACT,
+    FLOAT,
+    INTEGER,
+    LOGICAL,
+    NUMERIC,
+    REAL,
+    TENSOR,
+    Operand,
+    operator,
+)
 from ...types import TensorType
 from .arithmetic import (
-    COMPARE, MAP, WHOLE, as_signed, bit_pattern, integer_divide, integer_power, shift_amount, sign_extended, width,
-)  # fmt: skip
+    COMPARE,
+    MAP,
+    WHOLE,
+    as_signed,
+    bit_pattern,
+    integer_divide,
+    integer_power,
+    shift_amount,
+    sign_extended,
+    width,
+)
 
 
 @operator("add", family="elementwise", traits=MAP | COMMUTATIVE | EXACT)
@@ -229,7 +249,10 @@ class Complex:
 
 @operator("compare", family="elementwise", traits=MAP | EXACT)
 class Compare:
-    """x direction y -> bool.  Anything ordered with NaN is False; NaN ne anything is True.  Strings and complex: eq, ne only."""
+    """x direction y -> bool.  Anything ordered with NaN is False; NaN ne anything is True.
+
+    Strings and complex: eq, ne only.
+    """
 
     x: Operand[ANY]
     y: Operand[ANY]

@@ -1,4 +1,4 @@
-"""ONNX's arithmetic composites: Pow of mixed types, Mod, variadic Max, Min, Sum, Mean, and tests for NaN and infinity."""
+"""ONNX's arithmetic composites: Pow of mixed types, Mod, variadic Max, Min, Sum, Mean; tests for NaN, infinity."""
 
 import functools
 

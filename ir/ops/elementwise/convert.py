@@ -14,11 +14,12 @@ from .arithmetic import MAP, recast_dims
 class Convert:
     """x in another element type.
 
-    Float to integer truncates towards zero, saturates, NaN gives 0.  Integer to integer wraps.  To bool: not equal 0 (NaN
-    is True).  To a narrower float: nearest even; overflow gives inf, or in float8/float4 types without inf NaN (the greatest
-    finite value with `saturate`).  Types with neither inf nor NaN (f4, f6) always take the greatest finite value.  Complex to
-    real drops the imaginary part.  Numbers are spelled as NumPy does (shortest text that reads back as the same number, `True`,
-    `inf`, `nan`); a string is read as Python's float reads it (to integers truncated and saturated), any other is an error.
+    Float to integer truncates towards zero, saturates, NaN gives 0.  Integer to integer wraps.  To bool: not equal 0
+    (NaN is True).  To a narrower float: nearest even; overflow gives inf, or in float8/float4 types without inf NaN
+    (the greatest finite value with `saturate`).  Types with neither inf nor NaN (f4, f6) always take the greatest
+    finite value.  Complex to real drops the imaginary part.  Numbers are spelled as NumPy does (shortest text that
+    reads back as the same number, `True`, `inf`, `nan`); a string is read as Python's float reads it (to integers
+    truncated and saturated), any other is an error.
     """
 
     x: Operand[ANY]
@@ -39,8 +40,8 @@ class Convert:
 class BitcastConvert:
     """The same bits read as another element type of the same width; of another width the last axis appears or goes.
 
-    A wider x gives a last axis of (width of x / width of dtype) elements, low bits first; a narrower one has it and loses it.
-    Integer and floating-point types only.
+    A wider x gives a last axis of (width of x / width of dtype) elements, low bits first; a narrower one has it and
+    loses it. Integer and floating-point types only.
     """
 
     x: Operand

@@ -1,10 +1,8 @@
-"""Elementwise operators of one operand: arithmetic, rounding, transcendental functions, bits, parts of complex numbers."""
-
-from typing import Any
+"""Elementwise operators of one operand: arithmetic, rounding, transcendental functions, bits, complex parts."""
 
 import numpy as np
 
-from ... import dtypes, ints
+from ... import ints
 from ...ints import carrying, mapped
 from ...operators import COMPLEX, EXACT, FLOAT, INEXACT, INTEGER, LOGICAL, NUMERIC, Operand, operator
 from .arithmetic import MAP, PART, bit_length, bit_pattern, scipy_special, to_bool, to_part, width

@@ -13,7 +13,10 @@ from .places import KINDS, MOVES, combinable, combined, from_the_end, from_the_e
 
 @operator("GatherND", family="indexing", traits=MOVES)
 class GatherND:
-    """ONNX GatherND: the last axis of indices holds index tuples into x after batch_dims leading axes.  Outside [-N, N) clamp."""
+    """ONNX GatherND: the last axis of indices holds index tuples into x after batch_dims leading axes.
+
+    Outside [-N, N) clamp.
+    """
 
     x: Operand[ANY]
     indices: Operand[INTEGER]
@@ -54,7 +57,10 @@ class GatherND:
 
 @operator("ScatterND", family="indexing", traits=PURE)
 class ScatterND:
-    """ONNX ScatterND: x with updates placed at index tuples; kind replace, sum, prod, max, min.  Out-of-range updates are dropped."""
+    """ONNX ScatterND: x with updates placed at index tuples; kind replace, sum, prod, max, min.
+
+    Out-of-range updates are dropped.
+    """
 
     x: Operand[ANY]
     indices: Operand[INTEGER]
@@ -96,7 +102,9 @@ class ScatterND:
 
 @operator("OneHot", family="indexing", traits=PURE)
 class OneHot:
-    """values[1] where the new axis (of size depth) equals the index, values[0] elsewhere.  Negative indices in [-depth, -1] count from the end; others give a row of values[0].
+    """values[1] where the new axis (of size depth) equals the index, values[0] elsewhere.
+
+    Negative indices in [-depth, -1] count from the end; others give a row of values[0].
 
     indices of any real type, floats truncated towards zero; values[2]; result has the dtype of values.
     """

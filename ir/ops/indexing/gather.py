@@ -72,9 +72,12 @@ class Gather:
 
 @operator("scatter", family="indexing", traits=PURE)
 class Scatter:
-    """StableHLO scatter of one operand.  A window that is not wholly inside is dropped.  kind: replace, sum, prod, max, min, and, or, custom.
+    """StableHLO scatter of one operand.  A window that is not wholly inside is dropped.
 
-    "replace" with duplicates keeps the last in row-major order of the updates; body (old, new) -> value only for custom.
+    kind: replace, sum, prod, max, min, and, or, custom.
+
+    "replace" with duplicates keeps the last in row-major order of the updates; body (old, new) -> value only for
+    custom.
     """
 
     x: Operand

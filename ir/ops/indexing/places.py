@@ -1,4 +1,4 @@
-"""Functions that the rules of several indexing operators share: checks, indices counted from the end, combination of updates."""
+"""What rules of several indexing operators share: checks, indices from the end, combination of updates."""
 
 import numpy as np
 
@@ -114,7 +114,7 @@ def tuple_length(ctx, x, indices, batch_dims):
 
 
 def from_the_end(ctx, indices, dims):
-    """Index tuples as i64 values, negative ones counted from the end of `dims`; those out of range stay out of range."""
+    """Index tuples as i64, negative ones counted from the end of `dims`; those out of range stay out of range."""
     return from_the_end_of(ctx.build, converted(ctx.build, indices, dtypes.i64), ctx.shape(dims))
 
 

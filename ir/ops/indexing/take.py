@@ -10,7 +10,10 @@ from .places import KINDS, MOVES, along, block, check_starts, clamped, combinabl
 
 @operator("take", family="indexing", traits=MOVES)
 class Take:
-    """Slices of x picked along axis.  x[.., N, ..], indices[I..] -> [.., I.., ..].  Indices outside [-N, N) clamp.  Carries ints."""
+    """Slices of x picked along axis.  x[.., N, ..], indices[I..] -> [.., I.., ..].  Indices outside [-N, N) clamp.
+
+    Carries ints.
+    """
 
     x: Operand[ANY]
     indices: Operand[INTEGER]
@@ -81,7 +84,7 @@ class PutAlongAxis:
 
 @operator("dynamic_slice", family="indexing", traits=MOVES)
 class DynamicSlice:
-    """The block of `sizes` at run-time scalar starts (one integer scalar an axis); starts clamp so that the block fits."""
+    """The block of `sizes` at run-time starts (one integer scalar an axis); starts clamp so that the block fits."""
 
     x: Operand[ANY]
     starts: Variadic[INTEGER]

@@ -1,4 +1,4 @@
-"""Windows of gather and scatter: the constraints of their dimension numbers, and where each element of a window lies."""
+"""Windows of gather and scatter: constraints of their dimension numbers, and where a window's elements lie."""
 
 import numpy as np
 

@@ -14,7 +14,9 @@ from .positions import MOVES, checked_sizes, offsets, one_each, ordered, sliced,
 
 @operator("StridedSlice", family="shape", traits=MOVES)
 class StridedSlice:
-    """Python's x[starts:limits:strides] with already normalized bounds; strides may be negative (then limit -1 is "before 0").
+    """Python's x[starts:limits:strides] with already normalized bounds; strides may be negative.
+
+    Of a negative stride, limit -1 means "before 0".
 
     The importer's form of ONNX Slice with a negative step; decomposes into slice and reverse.
     """

@@ -108,7 +108,7 @@ class EyeLike:
 
 @operator("Trilu", family="shape", traits=PURE)
 class Trilu:
-    """The upper (or lower) triangle of the last two axes, zero elsewhere; diagonal k counts upwards and may be symbolic."""
+    """Upper (or lower) triangle of the last two axes, zero elsewhere; diagonal k counts upwards, may be symbolic."""
 
     x: Operand
     k: Size = 0

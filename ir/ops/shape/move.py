@@ -1,4 +1,4 @@
-"""Core operators that only move elements by position: broadcast, reshape, transpose, concatenate, slice, pad, reverse."""
+"""Core operators that only move elements: broadcast, reshape, transpose, concatenate, slice, pad, reverse."""
 
 import functools
 
@@ -17,7 +17,8 @@ from .positions import MOVES, broadcast_in_dim, checked_sizes, one_each, ordered
 class BroadcastInDim:
     """x with its axis i at result axis broadcast_dimensions[i]; size-1 axes and new axes repeat.
 
-    x[..] -> [dims].  x.dims[i] must be 1 or equal dims[broadcast_dimensions[i]]; broadcast_dimensions increase strictly.
+    x[..] -> [dims].  x.dims[i] must be 1 or equal dims[broadcast_dimensions[i]]; broadcast_dimensions increase
+    strictly.
     """
 
     x: Operand[ANY]

@@ -1,4 +1,4 @@
-"""Functions that the rules of several shape operators share: checks of sizes and bounds, positions as arrays and values."""
+"""What rules of several shape operators share: checks of sizes and bounds, positions as arrays and values."""
 
 import numpy as np
 

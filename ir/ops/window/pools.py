@@ -1,61 +1,16 @@
-"""Operators over sliding windows: reduce_window, select_and_scatter, and ONNX's pools."""
+"""ONNX's pools: references by NumPy, decompositions by reduce_window."""
 
 import math
 
 import numpy as np
 
-from .. import dtypes
-from ..dims import Size, maximum, minimum
-from ..dtypes import DType
-from ..facts import Fact
-from ..operators import FLOAT, ORDERED, PURE, REAL, Operand, Region, Variadic, operator
-from ..types import TensorType
-from . import sliding
-from .combination import UFUNCS, combined, identity
-from .widening import converted, count, wide_array, widened
-
-
-def windows(size: Size, window: Size, stride: int, padding, base_dilation: int = 1, window_dilation: int = 1) -> Size:
-    """How many windows fit along an axis; 0 if none does."""
-    low, high = padding
-    dilated = size if base_dilation == 1 else maximum((size - 1) * base_dilation + 1, 0)
-    return maximum((dilated + low + high - ((window - 1) * window_dilation + 1)) // stride + 1, 0)
-
-
-def _check_lengths(ctx, rank: int, **attributes) -> None:
-    for name, value in attributes.items():
-        ctx.need(len(value) == rank, f"{name} needs {rank} entries, one an axis, got {len(value)}")
-        for entry in value:
-            if name in ("padding", "pads"):
-                ctx.need(len(entry) == 2, f"{name} needs pairs (low, high), got {entry}")
-            elif isinstance(entry, int):
-                ctx.need(entry >= 1, f"{name} must be at least 1, got {entry}")
-
-
-def _reduce_window_type(
-    ctx, xs, *, kind, window_dimensions, window_strides, padding, base_dilations, window_dilations, body
-):
-    inputs, types = combined(ctx, xs, kind, body)
-    x = inputs[0]
-    _check_lengths(
-        ctx, x.rank, window_dimensions=window_dimensions, window_strides=window_strides, padding=padding,
-        base_dilations=base_dilations, window_dilations=window_dilations,
-    )  # fmt: skip
-    rows = zip(x.dims, window_dimensions, window_strides, padding, base_dilations, window_dilations, strict=True)
-    dims = tuple(windows(*row) for row in rows)
-    facts = tuple(Fact(TensorType(t, dims)) for t in types)
-    return facts if kind == "custom" else facts[0]
-
-
-def _select_and_scatter_type(ctx, x, source, *, select, window_dimensions, window_strides, padding):
-    ctx.need(select in ("max", "min"), f"select must be max or min, got {select!r}")
-    ctx.same_dtype(x, source)
-    _check_lengths(
-        ctx, x.rank, window_dimensions=window_dimensions, window_strides=window_strides, padding=padding
-    )
-    dims = [windows(*row) for row in zip(x.dims, window_dimensions, window_strides, padding, strict=True)]
-    ctx.equal_dims(source.dims, dims, "dims of source and of the windows")
-    return x.with_dims(x.dims)
+from ... import dtypes
+from ...dims import Size, maximum, minimum
+from ...dtypes import DType
+from ...operators import FLOAT, PURE, REAL, Operand, operator
+from .. import sliding
+from ..widening import converted, count, wide_array, widened
+from .core import check_lengths, windows
 
 
 def ceil_padding(kernel: int, stride: int, dilation: int, pads, ceil_mode: bool) -> tuple[Size, Size]:
@@ -73,7 +28,7 @@ def ceil_padding(kernel: int, stride: int, dilation: int, pads, ceil_mode: bool)
 
 def _pool_dims(ctx, x, kernel_shape, strides, dilations, pads, ceil_mode):
     ctx.need(x.rank >= 2, f"x must be [N, C, spatial..], got {x.type}")
-    _check_lengths(ctx, x.rank - 2, kernel_shape=kernel_shape, strides=strides, dilations=dilations, pads=pads)
+    check_lengths(ctx, x.rank - 2, kernel_shape=kernel_shape, strides=strides, dilations=dilations, pads=pads)
     out = list(x.dims[:2])
     for size, k, s, d, p in zip(x.dims[2:], kernel_shape, strides, dilations, pads, strict=True):
         out.append(windows(size, k, s, ceil_padding(k, s, d, p, ceil_mode), 1, d))
@@ -100,51 +55,6 @@ def _global_type(ctx, x, **attributes):
     return x.with_dims((*x.dims[:2], *(1 for _ in x.dims[2:])))
 
 
-def _reduce_window_reference(
-    ctx, xs, *, kind, window_dimensions, window_strides, padding, base_dilations, window_dilations, body
-):
-    shape = ctx.result_types[0].dims
-    if kind != "custom":
-        start = identity(kind, DType.from_numpy(xs[0].dtype))
-        y = wide_array(xs[0])
-        start = start.astype(y.dtype)
-        for axis, factor in enumerate(base_dilations):
-            y = sliding.dilate(y, axis, factor, start)
-        y = sliding.pad(y, padding, start)
-        for axis, row in enumerate(zip(shape, window_dimensions, window_strides, window_dilations, strict=True)):
-            if row[1:3] != (1, 1) or row[0] != y.shape[axis]:
-                y = sliding.along_axis(UFUNCS[kind], y, axis, *row, start)
-        return y
-    count = len(xs) // 2
-    padded = []
-    for x, init in zip(xs[:count], xs[count:], strict=True):
-        for axis, factor in enumerate(base_dilations):
-            x = sliding.dilate(x, axis, factor, init)
-        padded.append(sliding.pad(x, padding, init))
-    results = [np.empty(shape, t.dtype.numpy) for t in ctx.result_types]
-    for place in np.ndindex(*shape):
-        state = tuple(xs[count:])
-        for offset in sliding.offsets(window_dimensions):
-            at = tuple(
-                o * s + k * d for o, s, k, d in zip(place, window_strides, offset, window_dilations, strict=True)
-            )
-            state = ctx.run(body, *state, *(np.asarray(x[at]) for x in padded))
-        for result, value in zip(results, state, strict=True):
-            result[place] = value
-    return tuple(results)
-
-
-def _select_and_scatter_reference(ctx, x, source, *, select, window_dimensions, window_strides, padding):
-    wide = wide_array(x)
-    ones = (1,) * x.ndim
-    _, places = sliding.best_places(
-        wide, source.shape, window_dimensions, window_strides, ones, padding, least=select == "min"
-    )
-    y = np.zeros(x.size, wide.dtype)
-    np.add.at(y, places[places >= 0], wide_array(source)[places >= 0])
-    return y.reshape(x.shape)
-
-
 def _ceil_pads(kernel_shape, strides, dilations, pads, ceil_mode):
     rows = zip(kernel_shape, strides, dilations, pads, strict=True)
     return tuple(ceil_padding(*row, ceil_mode) for row in rows)
@@ -154,9 +64,7 @@ def _all_axes(spatial, fill):
     return (fill, fill, *spatial)
 
 
-def _max_pool_reference(
-    ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, storage_order, with_indices
-):
+def _max_pool_reference(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, storage_order, with_indices):
     pads = _all_axes(_ceil_pads(kernel_shape, strides, dilations, pads, ceil_mode), (0, 0))
     window, strides, dilations = (_all_axes(v, 1) for v in (kernel_shape, strides, dilations))
     values, places = sliding.best_places(wide_array(x), ctx.result_types[0].dims, window, strides, dilations, pads)
@@ -185,7 +93,10 @@ def _max_pool(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, stor
         return _pool(b, x, "max", kernel_shape, strides, dilations, pads, ceil_mode)
     # One strided slice of the padded x for each place of the window; the best so far and its index are carried along.
     pads = _ceil_pads(kernel_shape, strides, dilations, pads, ceil_mode)
-    outs = [windows(n, k, s, p, 1, d) for n, k, s, p, d in zip(x.dims[2:], kernel_shape, strides, pads, dilations, strict=True)]
+    outs = [
+        windows(n, k, s, p, 1, d)
+        for n, k, s, p, d in zip(x.dims[2:], kernel_shape, strides, pads, dilations, strict=True)
+    ]
     low, high = [], []
     for n, k, s, d, (before, _), out in zip(x.dims[2:], kernel_shape, strides, dilations, pads, outs, strict=True):
         low.append(before)
@@ -238,7 +149,14 @@ def _flat_indices(b, dims, storage_order: int):
 
 def _average_pool_reference(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, count_include_pad):
     total, counts = wide_array(x), np.ones(())
-    rows = zip(kernel_shape, strides, dilations, pads, _ceil_pads(kernel_shape, strides, dilations, pads, ceil_mode), strict=True)
+    rows = zip(
+        kernel_shape,
+        strides,
+        dilations,
+        pads,
+        _ceil_pads(kernel_shape, strides, dilations, pads, ceil_mode),
+        strict=True,
+    )
     for axis, (k, s, d, p, (low, high)) in enumerate(rows, 2):
         n, out = x.shape[axis], ctx.result_types[0].dims[axis]
         around = [(0, 0)] * axis + [(low, high)] + [(0, 0)] * (x.ndim - axis - 1)
@@ -278,7 +196,9 @@ def _elements_held(b, size, out, kernel, stride, dilation, pads, count_include_p
 
 def _lp_pool_reference(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, p):
     total = np.abs(wide_array(x)) ** p
-    rows = zip(kernel_shape, strides, dilations, _ceil_pads(kernel_shape, strides, dilations, pads, ceil_mode), strict=True)
+    rows = zip(
+        kernel_shape, strides, dilations, _ceil_pads(kernel_shape, strides, dilations, pads, ceil_mode), strict=True
+    )
     for axis, (k, s, d, around) in enumerate(rows, 2):
         total = sliding.pad(total, [around if i == axis else (0, 0) for i in range(x.ndim)], 0.0)
         total = sliding.along_axis(np.add, total, axis, ctx.result_types[0].dims[axis], k, s, d, 0)
@@ -330,51 +250,14 @@ def _global_lp(ctx, x, *, p):
     return converted(b, _root(b, total, p), x.dtype)
 
 
-@operator("reduce_window", family="window", traits=PURE)
-class ReduceWindow:
-    """xs combined in windows.  kind as in reduce; every attribute has one entry an axis of x, padding pairs (low, high).
-
-    Padding counts as the identity.  custom: xs are n inputs then n scalar inits; body as in reduce.  Result dim:
-    (padded - ((w - 1) * window_dilation + 1)) // stride + 1, or 0 where the window does not fit.
-    """
-
-    xs: Variadic
-    kind: str
-    window_dimensions: tuple[Size, ...]
-    window_strides: tuple[int, ...]
-    padding: tuple[tuple[Size, ...], ...]
-    base_dilations: tuple[int, ...]
-    window_dilations: tuple[int, ...]
-    body: Region | None = None
-    infer = _reduce_window_type
-    reference = _reduce_window_reference
-
-
-@operator("select_and_scatter", family="window", traits=PURE)
-class SelectAndScatter:
-    """For each window of x, `source`'s element is combined (sum) into the place of the element that select picks.
-
-    select max or min: the first one in row-major order among equals, NaN preferred.  scatter kind sum.  x[..],
-    source[windows] -> [x.dims], filled with 0 elsewhere.
-    """
-
-    x: Operand[ORDERED]
-    source: Operand
-    select: str
-    window_dimensions: tuple[int, ...]
-    window_strides: tuple[int, ...]
-    padding: tuple[tuple[Size, ...], ...]
-    infer = _select_and_scatter_type
-    reference = _select_and_scatter_reference
-
-
 @operator("MaxPool", family="window", traits=PURE)
 class MaxPool:
-    """ONNX MaxPool over the spatial axes of [N, C, spatial..]; pads are (low, high) pairs, already resolved from auto_pad.
+    """ONNX MaxPool over the spatial axes of [N, C, spatial..].
 
-    Padding never wins; NaN in a window gives NaN.  ceil_mode: partial windows at the high end count, except one that
-    would start in the padding.  with_indices adds the i64 flat index into x of each maximum (first among equals), in
-    row-major (storage_order 0) or column-major spatial order.
+    pads are (low, high) pairs, already resolved from auto_pad.  Padding never wins: a window with nothing of x in it
+    gives the least value and index -1.  NaN in a window gives NaN.  ceil_mode: partial windows at the high end count,
+    except one that would start in the padding.  with_indices adds the i64 flat index into x of each maximum (first
+    among equals), in row-major (storage_order 0) or column-major spatial order.
     """
 
     x: Operand[REAL]

@@ -1,0 +1,1 @@
+"""The typed graph IR: types, graphs, operators, their inference and reference, text and container formats."""

@@ -1,0 +1,150 @@
+"""Operators that pick or place elements by index.  MLX checks no index, so every one is clamped or dropped here."""
+
+import numpy as np
+
+from ...ir import dims as sizes
+from ...ir import dtypes
+from .lowering import lower
+
+
+def _nonempty(size):
+    return sizes.less_equal(1, size) is True
+
+
+@lower("take")
+def take(ctx, x, indices, *, axis):
+    axis %= x.rank
+    dims = ctx.result_types[0].shape
+    if x.dims[axis] == 0:
+        return ctx.call("mx.zeros", dims, f"dtype={_held(x)}", dtype=x.dtype, dims=dims)
+    place = _single(indices, x.dims[axis])
+    if place is not None and indices.rank == 0:
+        return ctx.index(x, *[":"] * axis, str(place), dims=dims)
+    return ctx.call("mx.take", x, ctx.clamped(indices, x.dims[axis]), axis=axis, dims=dims)
+
+
+def _held(x):
+    from . import types
+
+    return types.spelling(x.dtype)
+
+
+def _single(indices, size):
+    """A constant index that is inside an axis of known size."""
+    if indices.data is None or indices.data.size != 1 or not isinstance(size, int):
+        return None
+    number = int(indices.data.reshape(-1)[0])
+    return number if -size <= number < size else None
+
+
+@lower("take_along_axis")
+def take_along_axis(ctx, x, indices, *, axis):
+    axis %= x.rank
+    if x.dims[axis] == 0:
+        return ctx.call("mx.zeros", indices.dims, f"dtype={_held(x)}", dtype=x.dtype, dims=indices.dims)
+    cut = [":" if a == axis or sizes.equal(i, n) else f":{ctx.size(i)}" for a, (i, n) in enumerate(zip(indices.dims, x.dims, strict=True))]
+    while cut and cut[-1] == ":":
+        cut.pop()
+    source = ctx.index(x, *cut) if cut else x
+    place = ctx.clamped(indices, x.dims[axis])
+    return ctx.call("mx.take_along_axis", source, place, axis=axis, dims=indices.dims)
+
+
+@lower("put_along_axis")
+def put_along_axis(ctx, x, indices, updates, *, axis, kind):
+    return ctx.recipe("_put_along", x, ctx.wide(indices), updates, axis % x.rank, repr(kind).replace("'", '"'), dims=x.dims)
+
+
+def _starts(ctx, starts, limits):
+    """(vector of starts that are not constant 0, the axes they belong to)."""
+    rows = [(a, s, n) for a, (s, n) in enumerate(zip(starts, limits, strict=True)) if s.number != 0]
+    vector = ctx.recipe(
+        "_starts", [ctx.wide(s) for _, s, _ in rows], [n for _, _, n in rows], dtype=dtypes.i32, dims=(len(rows),)
+    )
+    return vector, [a for a, _, _ in rows]
+
+
+@lower("dynamic_slice")
+def dynamic_slice(ctx, x, starts, *, sizes):
+    dims = tuple(sizes)
+    vector, axes = _starts(ctx, starts, [n - k for n, k in zip(x.dims, dims, strict=True)])
+    if not axes:
+        cut = [":" if k == n else f":{ctx.size(k)}" for k, n in zip(dims, x.dims, strict=True)]
+        return ctx.index(x, *cut, dims=dims) if any(c != ":" for c in cut) else x
+    return ctx.call("mx.slice", x, vector, tuple(axes), dims, dims=dims)
+
+
+@lower("dynamic_update_slice")
+def dynamic_update_slice(ctx, x, update, starts):
+    if not x.rank:
+        return update
+    limits = [n - k for n, k in zip(x.dims, update.dims, strict=True)]
+    vector = ctx.recipe("_starts", [ctx.wide(s) for s in starts], limits, dtype=dtypes.i32, dims=(x.rank,))
+    return ctx.call("mx.slice_update", x, update, vector, tuple(range(x.rank)), dims=x.dims)
+
+
+@lower("gather")
+def gather(
+    ctx, x, indices, *, offset_dims, collapsed_slice_dims, start_index_map, index_vector_dim, slice_sizes,
+    operand_batching_dims, start_indices_batching_dims,
+):  # fmt: skip
+    dims = ctx.result_types[0].shape
+    rows = _rows(ctx, x, indices, offset_dims, collapsed_slice_dims, start_index_map, index_vector_dim, slice_sizes, operand_batching_dims)
+    if rows is not None:
+        return rows
+    dropped = sorted((*collapsed_slice_dims, *operand_batching_dims))
+    pairs = list(zip(operand_batching_dims, start_indices_batching_dims, strict=True))
+    return ctx.recipe(
+        "_gather", x, ctx.wide(indices), list(slice_sizes), index_vector_dim, list(start_index_map), dropped, list(offset_dims),
+        pairs, dims=dims,
+    )  # fmt: skip
+
+
+def _rows(ctx, x, indices, offset_dims, collapsed, index_map, vector_dim, slice_sizes, batching):
+    """`mx.take` where whole slices along one axis are gathered, or None."""
+    if len(index_map) != 1 or tuple(collapsed) != tuple(index_map) or batching or not _nonempty(x.dims[index_map[0]]):
+        return None
+    axis = index_map[0]
+    if any(a != axis and not sizes.equal(k, n) for a, (k, n) in enumerate(zip(slice_sizes, x.dims, strict=True))):
+        return None
+    lead = indices.rank - (vector_dim < indices.rank)
+    if slice_sizes[axis] != 1 or tuple(offset_dims) != tuple(i for i in range(x.rank - 1 + lead) if not axis <= i < axis + lead):
+        return None
+    dims = [d for i, d in enumerate(indices.dims) if i != vector_dim]
+    place = ctx.wide(indices)
+    place = ctx.call("mx.clip", _signed(ctx, place), 0, x.dims[axis] - 1)
+    return ctx.call("mx.take", x, ctx.reshape(place, dims), axis=axis, dims=ctx.result_types[0].shape)
+
+
+def _signed(ctx, indices):
+    if indices.dtype in (dtypes.i32, dtypes.i64):
+        return indices
+    wide = dtypes.i64 if indices.dtype.bits >= 32 else dtypes.i32
+    return ctx.convert(indices, wide)
+
+
+@lower("scatter")
+def scatter(
+    ctx, x, indices, updates, *, update_window_dims, inserted_window_dims, scatter_dims_to_operand_dims, index_vector_dim,
+    input_batching_dims, scatter_indices_batching_dims, kind, body,
+):  # fmt: skip
+    dropped = sorted((*inserted_window_dims, *input_batching_dims))
+    window = iter(updates.dims[d] for d in update_window_dims)
+    lengths = [1 if axis in dropped else next(window) for axis in range(x.rank)]
+    pairs = list(zip(input_batching_dims, scatter_indices_batching_dims, strict=True))
+    numbers = (lengths, index_vector_dim, list(scatter_dims_to_operand_dims), dropped, list(update_window_dims), pairs)
+    if kind in ("and", "or", "xor"):
+        name = f"mx.bitwise_{kind}"
+        return ctx.recipe("_scatter_each", x, ctx.wide(indices), updates, *numbers, name, dims=x.dims)
+    if kind == "custom":
+        name = ctx.function(body, "combine", [("n",), ("n",)]) if False else ctx.function(body, "combine", [(1,), (1,)])
+        ctx.emitter.is_straight = False
+        return ctx.recipe("_scatter_each", x, ctx.wide(indices), updates, *numbers, name, dims=x.dims)
+    return ctx.recipe("_scatter", *_accumulated(ctx, x, updates, kind, ctx.wide(indices)), *numbers, f'"{kind}"', dims=x.dims)
+
+
+def _accumulated(ctx, x, updates, kind, indices):
+    return x, indices, updates
+
+
+__all__ = ["np"]

@@ -1,0 +1,173 @@
+"""Operators over sliding windows: pairwise combination of strided slices, which beats every window view in MLX."""
+
+import math
+
+from ...ir import dims as sizes
+from ...ir import dtypes
+from ...ir.ops.combination import identity
+from ...ir.ops.window import ceil_padding
+from . import types
+from .expression import LOWEST, Slot
+from .lowering import lower
+
+_COMBINE = {
+    "sum": "mx.add", "prod": "mx.multiply", "max": "mx.maximum", "min": "mx.minimum", "and": "mx.bitwise_and",
+    "or": "mx.bitwise_or", "xor": "mx.bitwise_xor",
+}  # fmt: skip
+_LOGICAL = {"max": "or", "min": "and"}
+
+
+def _padded(ctx, x, padding, fill):
+    """x with the padding of its axes filled; negative padding removes."""
+    if all(p == (0, 0) for p in padding):
+        return x
+    dims = tuple(d + low + high for d, (low, high) in zip(x.dims, padding, strict=True))
+    if any(sizes.less_equal(0, p) is not True for pair in padding for p in pair):
+        low, high = ([p[i] for p in padding] for i in (0, 1))
+        return ctx.recipe("_pad", x, low, high, [0] * x.rank, fill, dims=dims)
+    keywords = {}
+    if fill.number is None or fill.number != 0:
+        weak = fill.number is not None and not x.dtype.is_bool
+        keywords["constant_values"] = Slot(fill, LOWEST, True) if weak else fill
+    return ctx.call("mx.pad", x, [tuple(p) for p in padding], dims=dims, **keywords)
+
+
+def combined_windows(ctx, x, kind, window, strides, padding, dilations):
+    """Windows of x, in its wide type, combined by a kind that has a name."""
+    dims = ctx.result_types[0].shape
+    if x.dtype.is_bool:
+        kind = _LOGICAL.get(kind, kind)
+    start = identity(kind, x.dtype)
+    fill = ctx.array(start, x.dtype)
+    window = [ctx.static(w, "a window size") for w in window]
+    x = _padded(ctx, x, padding, fill)
+    numbers = (list(window), list(strides), list(dilations))
+    return ctx.recipe("_reduce_window", x, *numbers, _COMBINE[kind], fill, dims=dims)
+
+
+@lower("reduce_window")
+def reduce_window(
+    ctx, xs, *, kind, window_dimensions, window_strides, padding, base_dilations, window_dilations, body
+):  # fmt: skip
+    if kind == "custom":
+        return _custom(ctx, xs, window_dimensions, window_strides, padding, base_dilations, window_dilations, body)
+    x = xs[0]
+    dtype = x.dtype
+    if kind in ("sum", "prod") and (sliding := _cumulative(ctx, x, kind, window_dimensions, window_strides, padding, base_dilations, window_dilations)) is not None:
+        return sliding
+    if not all(isinstance(w, int) for w in window_dimensions):
+        ctx.refuse("a window of symbolic size")
+    wide = ctx.convert(ctx.wide(x), types.accumulator(dtype)) if kind in ("sum", "prod") else ctx.wide(x)
+    if any(d != 1 for d in base_dilations):
+        fill = ctx.array(identity(kind, wide.dtype), wide.dtype)
+        low, high = ([p[i] for p in padding] for i in (0, 1))
+        wide = ctx.recipe("_pad", wide, low, high, [d - 1 for d in base_dilations], fill)
+        padding = [(0, 0)] * x.rank
+    out = combined_windows(ctx, wide, kind, window_dimensions, window_strides, padding, window_dilations)
+    return ctx.narrow(ctx.convert(out, types.wide(dtype)), dtype)
+
+
+def _cumulative(ctx, x, kind, window, strides, padding, base, dilations):
+    """A running sum or product: one axis, whose window reaches over all that came before; else None."""
+    axes = [a for a, w in enumerate(window) if w != 1]
+    if len(axes) != 1 or any(s != 1 for s in (*strides, *base, *dilations)) or types.is_code(x.dtype):
+        return None
+    (axis,) = axes
+    n, w = x.dims[axis], window[axis]
+    low, high = padding[axis]
+    if any(p != (0, 0) for a, p in enumerate(padding) if a != axis):
+        return None
+    if not (sizes.equal(w, n) or sizes.equal(w, sizes.maximum(n, 1))):
+        return None
+    forward = sizes.equal(low, w - 1) and high == 0
+    backward = sizes.equal(high, w - 1) and low == 0
+    if not (forward or backward) or (isinstance(w, int) and w < 4):
+        return None
+    dtype = x.dtype
+    wide = ctx.convert(ctx.wide(x), types.accumulator(dtype))
+    keywords = {"axis": axis, **({"reverse": True} if backward else {})}
+    out = ctx.call("mx.cumsum" if kind == "sum" else "mx.cumprod", wide, **keywords)
+    return ctx.narrow(ctx.convert(out, types.wide(dtype)), dtype)
+
+
+def _custom(ctx, xs, window, strides, padding, base, dilations, body):
+    count = len(xs) // 2
+    if any(types.wide(x.dtype) is not x.dtype for x in xs):
+        ctx.refuse("a custom reduction of narrow types")
+    dims = ctx.result_types[0].shape
+    name = ctx.function(body, "combine", [dims] * (2 * count))
+    low, high = ([p[i] for p in padding] for i in (0, 1))
+    padded = [
+        ctx.recipe("_pad", x, low, high, [d - 1 for d in base], init)
+        for x, init in zip(xs[:count], xs[count:], strict=True)
+    ]
+    window = [ctx.static(w, "a window size") for w in window]
+    made = ctx.recipe("_reduce_window_custom", padded, list(xs[count:]), window, list(strides), list(dilations), name)
+    results = ctx.node.results
+    return ctx.unpack(made, [(r.dtype, r.dims) for r in results], [r.name or "reduced" for r in results])
+
+
+@lower("select_and_scatter")
+def select_and_scatter(ctx, x, source, *, select, window_dimensions, window_strides, padding):
+    dtype = source.dtype
+    wide, values = ctx.wide(x), ctx.convert(ctx.wide(source), types.accumulator(dtype))
+    sign = 1 if select == "max" else -1
+    if x.dtype.is_bool:
+        ctx.refuse("select_and_scatter of bool")
+    out = ctx.recipe(
+        "_select_and_scatter", wide, values, list(padding), list(window_dimensions), list(window_strides), sign,
+        dims=x.dims, dtype=values.dtype,
+    )  # fmt: skip
+    return ctx.narrow(ctx.convert(out, types.wide(dtype)), dtype)
+
+
+def _around(spatial, fill):
+    return (fill, fill, *spatial)
+
+
+def _pool(ctx, x, kind, kernel, strides, dilations, pads, ceil_mode):
+    pads = [ceil_padding(*row, ceil_mode) for row in zip(kernel, strides, dilations, pads, strict=True)]
+    padding = _around(pads, (0, 0))
+    return combined_windows(ctx, x, kind, _around(kernel, 1), _around(strides, 1), padding, _around(dilations, 1))
+
+
+@lower("MaxPool")
+def max_pool(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, storage_order, with_indices):
+    wide = ctx.wide(x)
+    if with_indices:
+        ctx.refuse("indices of maxima")
+    return ctx.narrow(_pool(ctx, wide, "max", kernel_shape, strides, dilations, pads, ceil_mode), x.dtype)
+
+
+@lower("AveragePool")
+def average_pool(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, count_include_pad):
+    wide = ctx.convert(ctx.wide(x), types.accumulator(x.dtype))
+    full = count_include_pad or all(p == (0, 0) for p in pads)
+    if not full or (ceil_mode and any(s > 1 for s in strides)):
+        ctx.refuse("an average over the elements inside only")
+    total = _pool(ctx, wide, "sum", kernel_shape, strides, dilations, pads, ceil_mode)
+    return ctx.narrow(ctx.convert(ctx.infix("/", total, math.prod(kernel_shape)), types.wide(x.dtype)), x.dtype)
+
+
+def _global(ctx, x, name):
+    axes = tuple(range(2, x.rank))
+    if not axes:
+        ctx.refuse("no spatial axes")
+    wide = ctx.convert(x, types.accumulator(x.dtype)) if name == "mean" else x
+    axis = axes[0] if len(axes) == 1 else axes
+    return ctx.convert(ctx.method(wide, name, axis=axis, keepdims=True, dims=ctx.result_types[0].shape), x.dtype)
+
+
+@lower("GlobalAveragePool")
+def global_average_pool(ctx, x):
+    return _global(ctx, x, "mean")
+
+
+@lower("GlobalMaxPool")
+def global_max_pool(ctx, x):
+    if any(sizes.less_equal(1, d) is not True for d in x.dims[2:]):
+        ctx.refuse("the maximum of axes that may be empty")
+    return _global(ctx, x, "max")
+
+
+__all__ = ["combined_windows", "dtypes"]
