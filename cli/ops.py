@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from . import options
+
+if TYPE_CHECKING:
+    from ..ir.operators import Operator
 
 
 @click.command("ops")
@@ -34,10 +38,7 @@ def command(name: str | None, family: str | None, as_json: bool) -> None:
             click.echo(f"  {op.name:<24} {op.doc.splitlines()[0]}")
 
 
-def _row(op: object) -> dict[str, object]:
-    from ..ir.operators import Operator
-
-    assert isinstance(op, Operator)
+def _row(op: Operator) -> dict[str, Any]:
     return {
         "name": op.name,
         "family": op.family,
@@ -54,10 +55,7 @@ def _row(op: object) -> dict[str, object]:
     }
 
 
-def _explain(op: object) -> None:
-    from ..ir.operators import Operator
-
-    assert isinstance(op, Operator)
+def _explain(op: Operator) -> None:
     kind = "composite" if op.is_composite else "core"
     click.echo(f"{op.name}  ({kind} operator, family {op.family}, since vocabulary {op.since})\n\n{op.doc}\n")
     for spec in op.operands:

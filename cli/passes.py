@@ -19,7 +19,7 @@ def command(name: str | None, as_json: bool) -> None:
     from ..passes import DEFAULT, all_passes, get_pass
 
     chosen = [get_pass(name)] if name else list(all_passes())
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "name": p.name,
             "level": str(p.level),

@@ -147,7 +147,7 @@ class Attributes:
         return tuple(bits(getattr(self, name)) for name in self.__dataclass_fields__)  # type: ignore[attr-defined]  # set by dataclass
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._key() == typing.cast(Attributes, other)._key()
+        return type(self) is type(other) and self._key() == other._key()
 
     def __hash__(self) -> int:
         return hash((type(self), self._key()))

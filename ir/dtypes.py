@@ -1,4 +1,4 @@
-"""Element types of tensors, one `DType` each: name, kind, width, NumPy view, ONNX number; a target names them itself."""
+"""Element types of tensors, one `DType` each: name, kind, width, NumPy view, ONNX number; targets name them anew."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class DType:
 
     def finfo(self) -> Any:
         """`numpy.finfo`-like limits of a floating-point type."""
-        return ml_dtypes.finfo(self.numpy)
+        return ml_dtypes.finfo(self.numpy)  # type: ignore[no-untyped-call]  # ml_dtypes has no types here
 
     def min_value(self) -> Any:
         """The least value: -inf where the type has it, else the most negative finite value; False for bool."""

@@ -115,7 +115,7 @@ def data_of_ints(type_: TensorType, ints: Ints) -> Data | None:
     info = np.iinfo(type_.dtype.numpy) if type_.dtype.bits >= 8 else None
     if info is not None and not all(info.min <= i <= info.max for i in ints):  # type: ignore[operator]  # ints are int
         return None
-    return ArrayData(np.array(ints, type_.dtype.numpy).reshape(type_.shape), type_.dtype)  # type: ignore[arg-type]  # static
+    return ArrayData(np.array(ints, type_.dtype.numpy).reshape(type_.shape), type_.dtype)
 
 
 def make(dtype: DType, *dims: Size) -> Fact:

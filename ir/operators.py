@@ -268,7 +268,7 @@ def operator(name: str, *, family: str, traits: Trait, since: int = 1) -> Callab
         operands: list[OperandSpec] = []
         regions: list[RegionSpec] = []
         fields: list[tuple[str, AttributeKind, Any]] = []
-        for key, written in cls.__dict__.get("__annotations__", {}).items():
+        for key, written in inspect.get_annotations(cls).items():
             annotation = eval(written, namespace) if isinstance(written, str) else written  # our own source text
             if isinstance(annotation, OperandSpec):
                 operands.append(dataclasses.replace(annotation, name=key))

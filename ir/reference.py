@@ -19,7 +19,7 @@ from .data import Array, Data
 from .dims import DimError, Size
 from .dtypes import DType
 from .errors import AssumptionError, InferenceError, InputError, IrcError
-from .facts import fact_of_data
+from .facts import Fact, fact_of_data
 from .model import Constant, Function, Graph, Model, Node, Value
 from .operators import Operator, Trait
 from .types import TensorType, Type
@@ -56,7 +56,7 @@ class ReferenceContext:
         return np.clip(wide, 0, max(size - 1, 0))
 
     def wide(self, x: Array) -> Array:
-        """Narrow floats as f64 and c64 as c128, so that a rule rounds once; sub-byte integers as i64; no others."""
+        """Narrow floats as f64 and c64 as c128, so that a rule rounds once; sub-byte integers as i64."""
         dtype = DType.from_numpy(x.dtype)
         if dtype.is_float and dtype.bits < 64:
             return x.astype(np.float64)
@@ -189,7 +189,7 @@ class Evaluator:
     def _decomposed(
         self, op: Operator, node: Node, operands: Sequence[Any], keywords: dict[str, Any]
     ) -> tuple[Any, ...]:
-        facts = []
+        facts: list[Fact | None] = []
         for operand, value in zip(operands, node.operands, strict=True):
             if operand is None or value is None:
                 facts.append(None)

@@ -1,4 +1,4 @@
-"""Types of values: a tensor of an element type and dims, a sequence, an optional.  Layout, quantization are no types."""
+"""Types of values: a tensor of an element type and dims, a sequence, an optional.  Layout and quantization are none."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class NeedsRank(InferenceError):
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """A dense tensor.  `dims` has an int or symbolic Dim an axis; None means that even the rank is unknown (`f32[*]`)."""
+    """A dense tensor.  `dims` has an int or symbolic Dim an axis; None: even the rank is unknown (`f32[*]`)."""
 
     dtype: DType
     dims: tuple[Size, ...] | None

@@ -49,10 +49,12 @@ class _Affine:
     constants: tuple[Constant, ...]
 
 
-def _layer(value: Value | None) -> Node | None:
-    """The layer with constant weights that computes `value` for this one user."""
+def _layer(value: Value | None, user: Node) -> Node | None:
+    """The layer with constant weights that computes `value` for this one user, in the same graph (not in a loop's)."""
     node = value.node if value is not None else None
-    if node is None or node.op.name not in _LAYERS or value is None or len(value.uses) != 1:
+    if node is None or node.op.name not in _LAYERS or value is None or node.graph is not user.graph:
+        return None
+    if len(value.uses) != 1:
         return None
     weights, bias = node.operands[1], node.operand("c" if node.op.name == "Gemm" else "b")
     if not isinstance(weights, Constant) or not (bias is None or isinstance(bias, Constant)):
@@ -62,14 +64,14 @@ def _layer(value: Value | None) -> Node | None:
 
 def _affine(node: Node) -> _Affine | None:
     if node.op.name == "BatchNormalization":
-        layer, rest = _layer(node.operands[0]), node.operands[1:]
+        layer, rest = _layer(node.operands[0], node), node.operands[1:]
         if layer is None or not same_type(layer.result, node.result):
             return None
         constants = tuple(v for v in rest if isinstance(v, Constant) and v.dtype is layer.result.dtype)
         return _Affine(node, layer, "BatchNormalization", constants) if len(constants) == 4 else None
     if node.op.name not in ("multiply", "add"):
         return None
-    layer, constant = _layer(node.operands[0]), node.operands[1]
+    layer, constant = _layer(node.operands[0], node), node.operands[1]
     if layer is None or not isinstance(constant, Constant) or not same_type(layer.result, node.result):
         return None
     return _Affine(node, layer, node.op.name, (constant,)) if _is_per_channel(constant, layer) else None

@@ -11,7 +11,8 @@ from ..ir.graph import Node
 class Capabilities(Protocol):
     """The claims of one target with its options; the lowering table answers."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def claims(self, node: Node) -> str | None:
         """None if the target lowers this node as it stands, else the reason why not (`"needs a static size"`)."""

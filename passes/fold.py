@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -91,9 +90,10 @@ def is_exact(node: Node) -> bool:
 
 
 def _bytes(value: Value | None) -> int:
-    if value is None or not isinstance(value.type, TensorType) or not value.type.is_static:
+    if value is None or not isinstance(value.type, TensorType) or value.type.dims is None:
         return 0
-    return math.prod(value.type.shape) * value.type.dtype.itemsize  # type: ignore[arg-type]  # static: all int
+    size = value.type.size
+    return size * value.type.dtype.itemsize if isinstance(size, int) else 0
 
 
 @dataclass

@@ -102,7 +102,8 @@ def register(cls: P) -> P:
         raise IrcError(f"the pass {cls.__name__} has no name")
     if not dataclasses.is_dataclass(cls) or "__dataclass_fields__" not in cls.__dict__:
         raise IrcError(f"the pass {cls.name!r} must be a frozen dataclass: its fields are its options")
-    if not (cls.__doc__ or "").strip() or cls.__doc__.startswith(f"{cls.__name__}("):
+    doc = (cls.__doc__ or "").strip()
+    if not doc or doc.startswith(f"{cls.__name__}("):  # what dataclass writes for want of one
         raise IrcError(f"the pass {cls.name!r} needs a docstring that shows before and after")
     if (other := _REGISTRY.setdefault(cls.name, cls)) is not cls:
         raise IrcError(f"two passes are called {cls.name!r}: {other.__module__} and {cls.__module__}")

@@ -270,7 +270,7 @@ def _pairs(function: Function, value: Value, given: Type) -> Iterable[tuple[str,
     what = f"input {value.name!r} of @{function.name}"
     expected = value.type
     while not isinstance(expected, TensorType) and type(expected) is type(given):
-        expected, given = expected.element, given.element  # type: ignore[union-attr]  # both are sequences or optionals
+        expected, given = expected.element, given.element
     if not isinstance(expected, TensorType) or not isinstance(given, TensorType) or expected.dtype is not given.dtype:
         raise InputError(f"{what} has type {value.type}, got {given}")
     if expected.dims is None or given.dims is None:

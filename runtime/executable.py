@@ -82,7 +82,7 @@ class Executable:
         except (KeyError, AttributeError, TypeError):
             ordered = [self._as_array(v, a) for v, a in zip(self.entry.inputs, ordered, strict=True)]
             program = self._checked(ordered)
-        as_numpy = not ordered or any([isinstance(a, np.ndarray) for a in ordered])
+        as_numpy = not ordered or any([isinstance(a, np.ndarray) for a in ordered])  # noqa: C419  (a generator is slower on so few)
         return Outputs(program.run(ordered, as_numpy), self._output_names)
 
     def _ordered(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:

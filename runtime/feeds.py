@@ -71,9 +71,10 @@ def make_inputs(
         if shape is None:
             unknown = dict.fromkeys(s for d in value.type.dims for s in sizes.symbols(d) if s not in bound)
             if unknown:
+                spelled = "x".join(str(d) for d in value.type.dims)
                 raise InputError(
                     f"input {name!r} has type {value.type}; its dims {', '.join(unknown)} are unspecified: "
-                    f"give --dim {next(iter(unknown))}=SIZE or --shape {name}={'x'.join(str(d) for d in value.type.dims)}"
+                    f"give --dim {next(iter(unknown))}=SIZE or --shape {name}={spelled}"
                 )
             numbers = {k: v for k, v in bound.items() if isinstance(v, int)}
             shape = tuple(sizes.evaluate(d, numbers) for d in value.type.dims)

@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 
+from .. import ints
+from ..dims import DimError
 from ..dtypes import DType
 from ..facts import Fact
 from ..operators import LOGICAL, NUMERIC, ORDERED
@@ -58,6 +60,33 @@ def identity(kind: str, dtype: DType):
             return np.array(-1, dtype.numpy)[()] if dtype.kind == "int" else dtype.max_value()
         case _:
             return np.array(1 if kind == "prod" else 0, dtype.numpy)[()]
+
+
+_RULES = {"sum": ints.add, "prod": ints.multiply, "max": ints.maximum, "min": ints.minimum}
+
+
+def with_known_ints(ctx, fact: Fact, x: Fact, axes: tuple[int, ...], kind: str) -> Fact:
+    """`fact`, the result of reducing x along axes (all >= 0), with the integers that x's known ones give."""
+    rule = _RULES.get(kind)
+    if rule is None or not x.dtype.is_integer or not ints.known(x) or (values := ints.array(x)) is None:
+        return fact
+    kept = [i for i in range(x.rank) if i not in axes]
+    count = math.prod(values.shape[i] for i in kept)
+    rows = values.transpose(*kept, *axes).reshape(count, values.size // count if count else 0)
+    return fact.with_ints(tuple(_known_int(ctx, rule, row, kind, x.dtype) for row in rows))
+
+
+def _known_int(ctx, rule, row, kind: str, dtype: DType):
+    """One combined element, None where it cannot be said."""
+    total = row[0] if len(row) else int(identity(kind, dtype))
+    try:
+        for value in row[1:]:
+            if total is None or value is None:
+                return None
+            total = ints.wrap(rule(ctx, total, value), dtype)
+    except DimError:
+        return None
+    return total
 
 
 def reduce_custom(ctx, xs, axes, body):

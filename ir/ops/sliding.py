@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -86,6 +87,7 @@ def correlate(
     for offset in offsets(kernel):
         at = tuple(steps(k * d, o, s) for k, d, o, s in zip(offset, dilations, outs, strides, strict=True))
         part = np.ascontiguousarray(x[(slice(None), slice(None), *at)]).reshape(n, groups, channels, places)
-        row = w[(..., *offset)]
+        at_kernel: Any = (..., *offset)
+        row = w[at_kernel]
         y += row * part if channels == 1 else np.matmul(np.ascontiguousarray(row), part)
     return y.reshape(n, groups * w.shape[1], *outs)

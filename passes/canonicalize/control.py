@@ -48,3 +48,16 @@ def never_entered(rewriter: Rewriter, node: Node) -> Sequence[Value] | None:
         return None
     inits: tuple[Value, ...] = node.operand("inits")
     return inits
+
+
+@rewrite("while")
+def invariant_carry(rewriter: Rewriter, node: Node) -> None:
+    """What the body hands on unchanged is its initial value: used directly, inside and after; dce drops the carry."""
+    (cond,), (body,) = node.graphs["cond"], node.graphs["body"]
+    for i, (value, result) in enumerate(zip(body.inputs, node.results, strict=True)):
+        init = node.operands[i]
+        if body.outputs[i] is not value or init is None or init.type != value.type:
+            continue
+        rewriter.set_output(body, i, init)
+        for old in (value, cond.inputs[i], result):
+            rewriter.replace_uses(old, init)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ...ir import dtypes
 from ...ir.data import INLINE_LIMIT
+from ...ir.effects import has_effects
 from ...ir.facts import Ints, data_of_ints
 from ...ir.graph import Node, Value
 from ...ir.rewrite import Rewriter
@@ -40,7 +41,7 @@ def _count(ints: Ints) -> int:
 @rewrite()
 def known_integers(rewriter: Rewriter, node: Node) -> Sequence[Value] | None:
     """Every result's integers are known: constants, or for symbolic sizes dimensions (reshaped, converted)."""
-    if not node.op.is_pure or any(node.all_graphs()) or not node.results or not all(_is_known(r) for r in node.results):
+    if not node.results or not all(map(_is_known, node.results)) or has_effects(node, rewriter.model):
         return None
     if all(data_of_ints(r.tensor, r.ints) is None for r in node.results) and _is_canonical(node):
         return None

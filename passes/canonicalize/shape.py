@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...ir import dims as sizes
 from ...ir.dims import Size
 from ...ir.facts import Fact
@@ -42,7 +44,7 @@ def _size_one_axes(node: Node) -> bool:
 
 
 # What must hold besides the operand and the result having one type.
-_IS_IDENTITY = {
+_IS_IDENTITY: dict[str, Callable[[Node], bool]] = {
     "reshape": lambda node: True,
     "broadcast_in_dim": lambda node: _in_order(node.keywords["broadcast_dimensions"]),
     "slice": _whole,

@@ -26,10 +26,38 @@ def _transpose_numeric(ctx, x, w, b, *, strides, dilations, pads, output_padding
 
 @lower("ConvTranspose", when=_transpose_numeric)
 def conv_transpose(ctx, x, w, b, *, strides, dilations, pads, output_padding, group):
-    return ctx.op("ConvTranspose", x, w, b, strides=strides, dilations=dilations, pads=_pads(pads), output_padding=output_padding, group=group, kernel_shape=w.dims[2:])
+    return ctx.op(
+        "ConvTranspose",
+        x,
+        w,
+        b,
+        strides=strides,
+        dilations=dilations,
+        pads=_pads(pads),
+        output_padding=output_padding,
+        group=group,
+        kernel_shape=w.dims[2:],
+    )
 
 
-def _conv_claim(ctx, x, w, *, lhs_spec, rhs_spec, out_spec, window_strides, padding, lhs_dilation, rhs_dilation, window_reversal, feature_group_count, batch_group_count, precision, result):
+def _conv_claim(
+    ctx,
+    x,
+    w,
+    *,
+    lhs_spec,
+    rhs_spec,
+    out_spec,
+    window_strides,
+    padding,
+    lhs_dilation,
+    rhs_dilation,
+    window_reversal,
+    feature_group_count,
+    batch_group_count,
+    precision,
+    result,
+):
     if any(d != 1 for d in lhs_dilation) or any(window_reversal) or batch_group_count != 1:
         return "ONNX's Conv has no input dilation, kernel reversal or batch groups"
     if not x.dtype.is_float or result not in (None, x.dtype):
@@ -41,10 +69,37 @@ def _conv_claim(ctx, x, w, *, lhs_spec, rhs_spec, out_spec, window_strides, padd
 
 
 @lower("convolution", when=_conv_claim)
-def convolution(ctx, x, w, *, lhs_spec, rhs_spec, out_spec, window_strides, padding, lhs_dilation, rhs_dilation, window_reversal, feature_group_count, batch_group_count, precision, result):
+def convolution(
+    ctx,
+    x,
+    w,
+    *,
+    lhs_spec,
+    rhs_spec,
+    out_spec,
+    window_strides,
+    padding,
+    lhs_dilation,
+    rhs_dilation,
+    window_reversal,
+    feature_group_count,
+    batch_group_count,
+    precision,
+    result,
+):
     spatial = "".join(str(i) for i in range(x.rank - 2))
     data = ctx.transpose(x, [lhs_spec.index(c) for c in "bf" + spatial])
     kernel = ctx.transpose(w, [rhs_spec.index(c) for c in "oi" + spatial])
     produced = ctx.results[0].with_dims([ctx.results[0].shape[out_spec.index(c)] for c in "bf" + spatial])
-    out = ctx.op("Conv", data, kernel, type=produced, strides=window_strides, dilations=rhs_dilation, pads=_pads(padding), group=feature_group_count, kernel_shape=kernel.dims[2:])
+    out = ctx.op(
+        "Conv",
+        data,
+        kernel,
+        type=produced,
+        strides=window_strides,
+        dilations=rhs_dilation,
+        pads=_pads(padding),
+        group=feature_group_count,
+        kernel_shape=kernel.dims[2:],
+    )
     return ctx.transpose(out, [("bf" + spatial).index(c) for c in out_spec])

@@ -36,10 +36,46 @@ UNARY = {
     "Reciprocal": "Reciprocal",
     "IsNaN": "IsNaN",
 }
-BINARY = {"subtract": "Sub", "power": "Pow", "Pow": "Pow", "PRelu": "PRelu"}
 VARIADIC = {"Max": "Max", "Min": "Min", "Sum": "Sum", "Mean": "Mean"}
-WITH_ATTRIBUTES = {"LeakyRelu": ("alpha",), "Elu": ("alpha",), "Selu": ("alpha", "gamma"), "Gelu": ("approximate",), "HardSigmoid": ("alpha", "beta"), "Celu": ("alpha",), "ThresholdedRelu": ("alpha",), "Shrink": ("bias", "lambd")}
-COMPARE = {"eq": ("Equal", False), "ne": ("Equal", True), "lt": ("Less", False), "le": ("LessOrEqual", False), "gt": ("Greater", False), "ge": ("GreaterOrEqual", False)}
+WITH_ATTRIBUTES = {
+    "LeakyRelu": ("alpha",),
+    "Elu": ("alpha",),
+    "Selu": ("alpha", "gamma"),
+    "Gelu": ("approximate",),
+    "HardSigmoid": ("alpha", "beta"),
+    "Celu": ("alpha",),
+    "ThresholdedRelu": ("alpha",),
+    "Shrink": ("bias", "lambd"),
+}
+COMPARE = {
+    "eq": ("Equal", False),
+    "ne": ("Equal", True),
+    "lt": ("Less", False),
+    "le": ("LessOrEqual", False),
+    "gt": ("Greater", False),
+    "ge": ("GreaterOrEqual", False),
+}
+
+
+NARROW = {
+    dtypes.i8: dtypes.i32,
+    dtypes.i16: dtypes.i32,
+    dtypes.u8: dtypes.i32,
+    dtypes.u16: dtypes.i32,
+    dtypes.u32: dtypes.i64,
+    dtypes.bf16: dtypes.f32,
+}
+"""Types that ONNX Runtime has few arithmetic kernels for, and the type to compute in; casting back wraps (or rounds)."""
+
+
+def arithmetic(ctx, kind, *xs, **attributes):
+    """One arithmetic node, in a wider type where the operands' own has no kernel."""
+    narrow = xs[0].dtype
+    wide = NARROW.get(narrow)
+    if wide is None:
+        return ctx.op(kind, *xs, **attributes)
+    out = ctx.op(kind, *(ctx.cast(x, wide) for x in xs), type=ctx.results[0].with_dtype(wide), **attributes)
+    return ctx.cast(out, narrow)
 
 
 def _real(ctx, x, **attributes):
@@ -47,11 +83,7 @@ def _real(ctx, x, **attributes):
 
 
 def _unary(kind):
-    return lambda ctx, x: ctx.op(kind, x)
-
-
-def _binary(kind):
-    return lambda ctx, x, y: ctx.op(kind, x, y)
+    return lambda ctx, x: arithmetic(ctx, kind, x) if ctx.results[0].dtype is x.dtype else ctx.op(kind, x)
 
 
 def _parametric(kind):
@@ -60,55 +92,104 @@ def _parametric(kind):
 
 for _name, _kind in UNARY.items():
     lower(_name, when=lambda ctx, x: _real(ctx, x))(_unary(_kind))
-for _name, _kind in BINARY.items():
-    lower(_name, when=(lambda ctx, x, slope: _real(ctx, x)) if _name == "PRelu" else (lambda ctx, x, y: _real(ctx, x)))(
-        (lambda ctx, x, slope: ctx.op("PRelu", x, slope)) if _name == "PRelu" else _binary(_kind)
-    )
 for _name, _kind in VARIADIC.items():
-    lower(_name)((lambda kind: lambda ctx, xs: ctx.op(kind, *xs))(_kind))
+    lower(_name)((lambda kind: lambda ctx, xs: arithmetic(ctx, kind, *xs))(_kind))
 for _name in WITH_ATTRIBUTES:
     lower(_name)(_parametric(_name))
 
 
 @lower("add")
 def add(ctx, x, y):
-    return ctx.op("Or" if x.dtype.is_bool else "Add", x, y)
+    return ctx.op("Or", x, y) if x.dtype.is_bool else arithmetic(ctx, "Add", x, y)
+
+
+@lower("subtract")
+def subtract(ctx, x, y):
+    return arithmetic(ctx, "Sub", x, y)
+
+
+def _float_power(ctx, x, y):
+    return None if x.dtype.is_float else "ONNX Runtime computes integer powers in floating point"
+
+
+@lower("power", "Pow", when=_float_power)
+def power(ctx, x, y):
+    return ctx.op("Pow", x, y)
+
+
+@lower("PRelu")
+def p_relu(ctx, x, slope):
+    return arithmetic(ctx, "PRelu", x, slope)
+
+
+@lower("round_nearest_afz")
+def round_nearest_afz(ctx, x):
+    """The fraction of |x| is exact, so 0.49999997 stays below one half."""
+    size = ctx.op("Abs", x)
+    whole = ctx.op("Floor", size)
+    up = ctx.op("GreaterOrEqual", ctx.op("Sub", size, whole), ctx.like(0.5, x), type=x.tensor.with_dtype(dtypes.bool_))
+    return ctx.op("Mul", ctx.op("Sign", x), ctx.op("Add", whole, ctx.cast(up, x.dtype)))
 
 
 @lower("multiply")
 def multiply(ctx, x, y):
-    return ctx.op("And" if x.dtype.is_bool else "Mul", x, y)
+    return ctx.op("And", x, y) if x.dtype.is_bool else arithmetic(ctx, "Mul", x, y)
+
+
+def _divisor(ctx, x, y):
+    """y with 0 and -1 replaced by 1, as kernels trap on them, and where it was each; None for safe constants."""
+    boolean = ctx.results[0].with_dtype(dtypes.bool_)
+    if not x.dtype.is_integer or (y.ints is not None and all(isinstance(i, int) and i not in (0, -1) for i in y.ints)):
+        return y, None, None
+    zero = ctx.op("Equal", y, ctx.like(0, y), type=y.tensor.with_dtype(dtypes.bool_))
+    minus_one = None
+    if x.dtype.is_signed:
+        minus_one = ctx.op("Equal", y, ctx.like(-1, y), type=y.tensor.with_dtype(dtypes.bool_))
+        either = ctx.op("Or", zero, minus_one, type=boolean)
+    else:
+        either = zero
+    return ctx.op("Where", either, ctx.like(1, y), y, type=y.type), zero, minus_one
 
 
 @lower("divide")
 def divide(ctx, x, y):
-    return ctx.op("Div", x, y)
+    safe, zero, minus_one = _divisor(ctx, x, y)
+    out = arithmetic(ctx, "Div", x, safe)
+    if minus_one is not None:
+        out = ctx.op("Where", minus_one, ctx.op("Sub", ctx.like(0, x), x, type=x.type), out)
+    if zero is not None:
+        out = ctx.op("Where", zero, ctx.constant(-1 if x.dtype.is_signed else int(x.dtype.max_value()), x.dtype), out)
+    return out
 
 
 @lower("remainder")
 def remainder(ctx, x, y):
-    return ctx.op("Mod", x, y, fmod=1)
+    safe, zero, _ = _divisor(ctx, x, y)
+    out = ctx.op("Mod", x, safe, fmod=1)
+    return out if zero is None else ctx.op("Where", zero, x, out)
 
 
 @lower("Mod", when=lambda ctx, x, y: "ONNX's Mod of floats takes the sign of x" if x.dtype.is_float else None)
 def mod(ctx, x, y):
-    return ctx.op("Mod", x, y, fmod=0)
+    safe, zero, _ = _divisor(ctx, x, y)
+    out = ctx.op("Mod", x, safe, fmod=0)
+    return out if zero is None else ctx.op("Where", zero, x, out)
 
 
 @lower("maximum")
 def maximum(ctx, x, y):
-    return ctx.op("Or" if x.dtype.is_bool else "Max", x, y)
+    return ctx.op("Or", x, y) if x.dtype.is_bool else arithmetic(ctx, "Max", x, y)
 
 
 @lower("minimum")
 def minimum(ctx, x, y):
-    return ctx.op("And" if x.dtype.is_bool else "Min", x, y)
+    return ctx.op("And", x, y) if x.dtype.is_bool else arithmetic(ctx, "Min", x, y)
 
 
 @lower("sign", when=lambda ctx, x: _real(ctx, x))
 def sign(ctx, x):
     """ONNX Sign of NaN and -0 is engine-defined, so floats select x itself where it is 0 or NaN."""
-    plain = ctx.op("Sign", x)
+    plain = arithmetic(ctx, "Sign", x)
     if not x.dtype.is_float:
         return plain
     boolean = x.tensor.with_dtype(dtypes.bool_)
@@ -126,7 +207,12 @@ def rsqrt(ctx, x):
 @lower("exponential_minus_one", when=lambda ctx, x: _real(ctx, x))
 def exponential_minus_one(ctx, x):
     """Elu with alpha 1 is e^x - 1 below 0; above, the difference loses nothing that matters at 1 or more."""
-    return ctx.op("Where", ctx.op("Less", x, ctx.like(0, x), type=x.tensor.with_dtype(dtypes.bool_)), ctx.op("Elu", x, alpha=1.0), ctx.op("Sub", ctx.op("Exp", x), ctx.like(1, x)))
+    return ctx.op(
+        "Where",
+        ctx.op("Less", x, ctx.like(0, x), type=x.tensor.with_dtype(dtypes.bool_)),
+        ctx.op("Elu", x, alpha=1.0),
+        ctx.op("Sub", ctx.op("Exp", x), ctx.like(1, x)),
+    )
 
 
 for _name, _words in {"and": ("And", "BitwiseAnd"), "or": ("Or", "BitwiseOr"), "xor": ("Xor", "BitwiseXor")}.items():
@@ -182,7 +268,12 @@ def swish(ctx, x, *, alpha):
     return ctx.op("Mul", x, ctx.op("Sigmoid", scaled))
 
 
-@lower("convert", when=lambda ctx, x, *, dtype, saturate: "ONNX cannot cast complex numbers" if x.dtype.is_complex or dtype.is_complex else None)
+@lower(
+    "convert",
+    when=lambda ctx, x, *, dtype, saturate: (
+        "ONNX cannot cast complex numbers" if x.dtype.is_complex or dtype.is_complex else None
+    ),
+)
 def convert(ctx, x, *, dtype, saturate):
     """ONNX leaves out-of-range casts from float to integer undefined, so those clip first and send NaN to 0."""
     extra = {"saturate": int(saturate)} if dtype.is_float and dtype.bits == 8 else {}

@@ -67,13 +67,36 @@ def one_hot(ctx, indices, values, *, depth, axis):
     return ctx.op("OneHot", indices, ctx.ints([depth]), values, axis=axis)
 
 
-@lower("dynamic_slice")
-def dynamic_slice(ctx, x, starts, *, sizes):
-    """Starts clamp so that the block fits."""
+def _begin(ctx, x, starts, sizes):
+    """Starts as an i64 vector, clamped so that the block fits."""
     vector = [ctx.reshape(ctx.cast(s, dtypes.i64), (1,)) for s in starts]
     type_ = vector[0].tensor.with_dims([len(vector)])
     joined = ctx.op("Concat", *vector, type=type_, axis=0)
     last = ctx.ints([d - s for d, s in zip(x.dims, sizes, strict=True)])
-    begin = ctx.op("Max", ctx.op("Min", joined, last, type=type_), ctx.constant(0, dtypes.i64), type=type_)
-    end = ctx.op("Add", begin, ctx.ints(sizes), type=type_)
+    return ctx.op("Max", ctx.op("Min", joined, last, type=type_), ctx.constant([0] * len(vector), dtypes.i64), type=type_)
+
+
+@lower("dynamic_slice")
+def dynamic_slice(ctx, x, starts, *, sizes):
+    if not starts:
+        return x
+    begin = _begin(ctx, x, starts, sizes)
+    end = ctx.op("Add", begin, ctx.ints(sizes), type=begin.type)
     return ctx.op("Slice", x, begin, end, ctx.constant(list(range(x.rank)), dtypes.i64))
+
+
+@lower("dynamic_update_slice")
+def dynamic_update_slice(ctx, x, update, starts):
+    """ScatterND at the grid of the block's indices."""
+    if not starts:
+        return update
+    begin = _begin(ctx, x, starts, update.dims)
+    grid = begin.tensor.with_dims([*update.dims, 1])
+    columns = []
+    for axis, size in enumerate(update.dims):
+        line = ctx.op("Range", ctx.constant(0, dtypes.i64), ctx.reshape(ctx.ints([size]), ()), ctx.constant(1, dtypes.i64), type=begin.tensor.with_dims([size]))  # fmt: skip
+        first = ctx.op("Gather", begin, ctx.constant(axis, dtypes.i64), type=begin.tensor.with_dims([]))
+        placed = ctx.reshape(ctx.op("Add", line, first, type=line.type), [size if i == axis else 1 for i in range(x.rank)] + [1])
+        columns.append(ctx.broadcast(placed, grid.dims))
+    indices = ctx.op("Concat", *columns, type=grid.with_dims([*update.dims, x.rank]), axis=-1)
+    return ctx.op("ScatterND", x, indices, update)

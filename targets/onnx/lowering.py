@@ -104,7 +104,7 @@ class Context:
             shape = self.constant([d if isinstance(d, int) else -1 for d in dims], dtypes.i64)
         else:
             shape = self.ints(dims)
-        zero = {"allowzero": 1} if any(isinstance(d, int) and d == 0 for d in dims) else {}
+        zero: dict[str, Any] = {"allowzero": 1} if any(isinstance(d, int) and d == 0 for d in dims) else {}
         return self.op("Reshape", x, shape, type=type_, **zero)
 
     def transpose(self, x: Ref, permutation: Sequence[int]) -> Ref:
@@ -130,5 +130,5 @@ def numbers(ctx: Context, values: Iterable[Size], what: str) -> list[int]:
     for value in values:
         if not isinstance(value, int):
             ctx.refuse(f"{what} {value} is symbolic, and ONNX takes it as an attribute")
-        out.append(int(value))  # type: ignore[arg-type]  # refuse does not return
+        out.append(int(value))
     return out

@@ -56,13 +56,60 @@ def conv_integer(ctx, x, w, x_zero_point, w_zero_point, *, strides, dilations, p
     )
 
 
-def _numeric_linear(ctx, x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, b, *, strides, dilations, pads, group):
+def _numeric_linear(
+    ctx,
+    x,
+    x_scale,
+    x_zero_point,
+    w,
+    w_scale,
+    w_zero_point,
+    y_scale,
+    y_zero_point,
+    b,
+    *,
+    strides,
+    dilations,
+    pads,
+    group,
+):
     return ctx.numbers([p for pair in pads for p in pair], "padding")
 
 
 @lower("QLinearConv", when=_numeric_linear)
-def q_linear_conv(ctx, x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, b, *, strides, dilations, pads, group):
-    return ctx.op("QLinearConv", x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, b, strides=strides, dilations=dilations, pads=_pads(pads), group=group)
+def q_linear_conv(
+    ctx,
+    x,
+    x_scale,
+    x_zero_point,
+    w,
+    w_scale,
+    w_zero_point,
+    y_scale,
+    y_zero_point,
+    b,
+    *,
+    strides,
+    dilations,
+    pads,
+    group,
+):
+    return ctx.op(
+        "QLinearConv",
+        x,
+        x_scale,
+        x_zero_point,
+        w,
+        w_scale,
+        w_zero_point,
+        y_scale,
+        y_zero_point,
+        b,
+        strides=strides,
+        dilations=dilations,
+        pads=_pads(pads),
+        group=group,
+    )
 
 
 @lower("QLinearMatMul")

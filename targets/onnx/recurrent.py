@@ -18,18 +18,70 @@ def _attributes(x, hidden_size, direction, activations, activation_alpha, activa
 
 
 @lower("LSTM")
-def lstm(ctx, x, w, r, b, sequence_lens, initial_h, initial_c, p, *, hidden_size, direction, activations, activation_alpha, activation_beta, clip, input_forget, layout):
+def lstm(
+    ctx,
+    x,
+    w,
+    r,
+    b,
+    sequence_lens,
+    initial_h,
+    initial_c,
+    p,
+    *,
+    hidden_size,
+    direction,
+    activations,
+    activation_alpha,
+    activation_beta,
+    clip,
+    input_forget,
+    layout,
+):
     common = _attributes(x, hidden_size, direction, activations, activation_alpha, activation_beta, clip, layout)
     return ctx.ops("LSTM", x, w, r, b, sequence_lens, initial_h, initial_c, p, input_forget=int(input_forget), **common)
 
 
 @lower("GRU")
-def gru(ctx, x, w, r, b, sequence_lens, initial_h, *, hidden_size, direction, activations, activation_alpha, activation_beta, clip, linear_before_reset, layout):
+def gru(
+    ctx,
+    x,
+    w,
+    r,
+    b,
+    sequence_lens,
+    initial_h,
+    *,
+    hidden_size,
+    direction,
+    activations,
+    activation_alpha,
+    activation_beta,
+    clip,
+    linear_before_reset,
+    layout,
+):
     common = _attributes(x, hidden_size, direction, activations, activation_alpha, activation_beta, clip, layout)
     return ctx.ops("GRU", x, w, r, b, sequence_lens, initial_h, linear_before_reset=int(linear_before_reset), **common)
 
 
 @lower("RNN")
-def rnn(ctx, x, w, r, b, sequence_lens, initial_h, *, hidden_size, direction, activations, activation_alpha, activation_beta, clip, layout):
+def rnn(
+    ctx,
+    x,
+    w,
+    r,
+    b,
+    sequence_lens,
+    initial_h,
+    *,
+    hidden_size,
+    direction,
+    activations,
+    activation_alpha,
+    activation_beta,
+    clip,
+    layout,
+):
     common = _attributes(x, hidden_size, direction, activations, activation_alpha, activation_beta, clip, layout)
     return ctx.ops("RNN", x, w, r, b, sequence_lens, initial_h, **common)

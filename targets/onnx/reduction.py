@@ -6,12 +6,27 @@ from ...ir import dtypes
 from .lowering import lower
 
 CORE = {"sum": "ReduceSum", "prod": "ReduceProd", "max": "ReduceMax", "min": "ReduceMin"}
-COMPOSITES = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare")
+COMPOSITES = (
+    "ReduceSum",
+    "ReduceMean",
+    "ReduceMax",
+    "ReduceMin",
+    "ReduceProd",
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceLogSum",
+    "ReduceLogSumExp",
+    "ReduceSumSquare",
+)
 
 
 def _reduce(ctx, kind, x, axes, keepdims):
     if not axes:
-        return ctx.op("Identity", x) if kind in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd") else ctx.op(kind, x, ctx.constant([], dtypes.i64), keepdims=1, noop_with_empty_axes=1)
+        return (
+            ctx.op("Identity", x)
+            if kind in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd")
+            else ctx.op(kind, x, ctx.constant([], dtypes.i64), keepdims=1, noop_with_empty_axes=1)
+        )
     return ctx.op(kind, x, ctx.constant(list(axes), dtypes.i64), keepdims=int(keepdims))
 
 
@@ -29,7 +44,13 @@ def reduce(ctx, xs, *, axes, kind, body):
     if kind in CORE:
         return _reduce(ctx, CORE[kind], x, axes, False)
     number = ctx.cast(x, dtypes.u8)
-    out = ctx.op("ReduceMin" if kind == "and" else "ReduceMax", number, ctx.constant(list(axes), dtypes.i64), type=ctx.results[0].with_dtype(dtypes.u8), keepdims=0)
+    out = ctx.op(
+        "ReduceMin" if kind == "and" else "ReduceMax",
+        number,
+        ctx.constant(list(axes), dtypes.i64),
+        type=ctx.results[0].with_dtype(dtypes.u8),
+        keepdims=0,
+    )
     return ctx.cast(out, dtypes.bool_)
 
 
@@ -55,7 +76,13 @@ def _arg(ctx, kind, x, axis, keepdims, select_last_index):
         return plain
     flags = ctx.cast(ctx.op("IsNaN", x, type=x.tensor.with_dtype(dtypes.bool_)), dtypes.i32)
     where = ctx.op("ArgMax", flags, **attributes)
-    found = ctx.op("ReduceMax", flags, ctx.constant([axis], dtypes.i64), type=ctx.results[0].with_dtype(dtypes.i32), keepdims=int(keepdims))
+    found = ctx.op(
+        "ReduceMax",
+        flags,
+        ctx.constant([axis], dtypes.i64),
+        type=ctx.results[0].with_dtype(dtypes.i32),
+        keepdims=int(keepdims),
+    )
     return ctx.op("Where", ctx.cast(found, dtypes.bool_), where, plain)
 
 

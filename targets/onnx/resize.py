@@ -9,7 +9,21 @@ from .lowering import lower
 
 
 @lower("Resize")
-def resize(ctx, x, *, dims, scales, mode, coordinate_mode, nearest_mode, cubic_coeff_a, exclude_outside, extrapolation_value, antialias, roi):
+def resize(
+    ctx,
+    x,
+    *,
+    dims,
+    scales,
+    mode,
+    coordinate_mode,
+    nearest_mode,
+    cubic_coeff_a,
+    exclude_outside,
+    extrapolation_value,
+    antialias,
+    roi,
+):
     attributes = {"mode": mode, "coordinate_transformation_mode": coordinate_mode}
     if mode == "nearest":
         attributes["nearest_mode"] = nearest_mode

@@ -43,7 +43,14 @@ def _slice(ctx, x, starts, limits, strides):
         return x
     # Below 0 means "before the first element" here, which ONNX spells as a very negative end.
     ends = [-(2**62) if isinstance(limits[i], int) and limits[i] < 0 else limits[i] for i in axes]
-    return ctx.op("Slice", x, ctx.ints(starts[i] for i in axes), ctx.ints(ends), ctx.constant(axes, dtypes.i64), ctx.constant([strides[i] for i in axes], dtypes.i64))
+    return ctx.op(
+        "Slice",
+        x,
+        ctx.ints(starts[i] for i in axes),
+        ctx.ints(ends),
+        ctx.constant(axes, dtypes.i64),
+        ctx.constant([strides[i] for i in axes], dtypes.i64),
+    )
 
 
 @lower("slice", "StridedSlice")
@@ -58,7 +65,15 @@ def pad(ctx, x, value, *, low, high, interior):
     return ctx.op("Pad", x, ctx.ints([*low, *high]), value)
 
 
-@lower("PadMode")
+def _short(ctx, x, *, low, high, mode):
+    """ONNX Runtime limits reflect padding to one reflection and wants elements to repeat."""
+    for dim, *ends in zip(x.dims, low, high, strict=True):
+        if any(sizes.less(p, dim) is not True for p in ends if p != 0):
+            return f"padding {ends} is not known to be shorter than the axis ({dim})"
+    return None
+
+
+@lower("PadMode", when=_short)
 def pad_mode(ctx, x, *, low, high, mode):
     return ctx.op("Pad", x, ctx.ints([*low, *high]), mode=mode)
 
@@ -66,7 +81,14 @@ def pad_mode(ctx, x, *, low, high, mode):
 @lower("reverse")
 def reverse(ctx, x, *, axes):
     end = [-(2**62)] * len(axes)
-    return ctx.op("Slice", x, ctx.constant([-1] * len(axes), dtypes.i64), ctx.constant(end, dtypes.i64), ctx.constant(list(axes), dtypes.i64), ctx.constant([-1] * len(axes), dtypes.i64))
+    return ctx.op(
+        "Slice",
+        x,
+        ctx.constant([-1] * len(axes), dtypes.i64),
+        ctx.constant(end, dtypes.i64),
+        ctx.constant(list(axes), dtypes.i64),
+        ctx.constant([-1] * len(axes), dtypes.i64),
+    )
 
 
 @lower("iota")

@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+from ...ir import dtypes
 from .lowering import lower
 
 
 @lower("TopK")
 def top_k(ctx, x, *, k, axis, largest, ordered):
     return ctx.ops("TopK", x, ctx.ints([k]), axis=axis, largest=int(largest), sorted=int(ordered))
+
+
+def _integers(ctx, xs, *, axis, kind, comparator):
+    if kind == "custom":
+        return "ONNX has no sort with a comparator"
+    return "ONNX leaves the order of NaN undefined" if xs[0].dtype.is_float else None
+
+
+@lower("sort", when=_integers)
+def sort(ctx, xs, *, axis, kind, comparator):
+    """TopK of the whole axis, whose ties keep the lower index first; the other operands follow its indices."""
+    key = xs[0]
+    wide = key if key.dtype in (dtypes.i32, dtypes.i64) else ctx.cast(key, dtypes.i64)
+    types = (wide.type, key.tensor.with_dtype(dtypes.i64))
+    _, order = ctx.ops("TopK", wide, ctx.ints([key.dims[axis]]), types=types, axis=axis, largest=int(kind == "descending"), sorted=1)
+    return tuple(ctx.op("GatherElements", x, order, type=x.type, axis=axis) for x in xs)

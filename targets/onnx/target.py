@@ -62,17 +62,31 @@ class OnnxProgram:
             raise IrcError(f"ONNX Runtime refuses the exported model: {error}") from error
         self._inputs = [i.name for i in self._session.get_inputs()]
         self._given = [i.name for i in proto.graph.input]
+        self._odd = ", ".join(_without_numpy(proto))
 
     @property
     def source(self) -> str:
         return onnx.printer.to_text(self._proto)
 
     def run(self, arguments: Sequence[Any], as_numpy: bool) -> Sequence[Any]:
+        if self._odd:
+            raise IrcError(f"ONNX Runtime's Python interface cannot pass {self._odd}; export the model and run it elsewhere")
         feeds = {n: a for n, a in zip(self._given, arguments, strict=True) if n in self._inputs}
         return [np.array(r) if isinstance(r, np.ndarray) else r for r in self._session.run(None, feeds)]
 
     def save(self, folder: Path) -> None:
         onnx.save(self._proto, folder / "model.onnx")
+
+
+def _without_numpy(proto: onnx.ModelProto) -> list[str]:
+    """Inputs and outputs whose element type ONNX Runtime's Python interface does not convert."""
+    found = []
+    for info in (*proto.graph.input, *proto.graph.output):
+        if info.type.HasField("tensor_type"):
+            dtype = DType.from_onnx(info.type.tensor_type.elem_type)
+            if dtype.name == "bf16" or (dtype.bits < (16 if dtype.is_float else 8) and dtype.kind not in ("bool", "string")):
+                found.append(f"{info.name} of type {dtype}")
+    return found
 
 
 class OnnxTarget(Target):

@@ -19,7 +19,16 @@ def _max_pool_claim(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode
 
 @lower("MaxPool", when=_max_pool_claim)
 def max_pool(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, storage_order, with_indices):
-    return ctx.ops("MaxPool", x, kernel_shape=kernel_shape, strides=strides, dilations=dilations, pads=_pads(pads), ceil_mode=int(ceil_mode), storage_order=storage_order)
+    return ctx.ops(
+        "MaxPool",
+        x,
+        kernel_shape=kernel_shape,
+        strides=strides,
+        dilations=dilations,
+        pads=_pads(pads),
+        ceil_mode=int(ceil_mode),
+        storage_order=storage_order,
+    )
 
 
 def _average_pool_claim(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, count_include_pad):
@@ -28,7 +37,16 @@ def _average_pool_claim(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_
 
 @lower("AveragePool", when=_average_pool_claim)
 def average_pool(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, count_include_pad):
-    return ctx.op("AveragePool", x, kernel_shape=kernel_shape, strides=strides, dilations=dilations, pads=_pads(pads), ceil_mode=int(ceil_mode), count_include_pad=int(count_include_pad))
+    return ctx.op(
+        "AveragePool",
+        x,
+        kernel_shape=kernel_shape,
+        strides=strides,
+        dilations=dilations,
+        pads=_pads(pads),
+        ceil_mode=int(ceil_mode),
+        count_include_pad=int(count_include_pad),
+    )
 
 
 def _lp_pool_claim(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, p):
@@ -37,7 +55,16 @@ def _lp_pool_claim(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode,
 
 @lower("LpPool", when=_lp_pool_claim)
 def lp_pool(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, p):
-    return ctx.op("LpPool", x, kernel_shape=kernel_shape, strides=strides, dilations=dilations, pads=_pads(pads), ceil_mode=int(ceil_mode), p=p)
+    return ctx.op(
+        "LpPool",
+        x,
+        kernel_shape=kernel_shape,
+        strides=strides,
+        dilations=dilations,
+        pads=_pads(pads),
+        ceil_mode=int(ceil_mode),
+        p=p,
+    )
 
 
 @lower("GlobalAveragePool")

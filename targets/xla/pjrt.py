@@ -27,6 +27,8 @@ TESTED = ("0.10.2",)
 """Versions of jax that the tests were run with."""
 
 Shape = tuple[int, ...]
+Signature = Sequence[tuple[DType, Shape]]
+Runner = Callable[[Sequence[Any], bool], Sequence[Any]]
 
 
 class Device:
@@ -83,26 +85,33 @@ class Device:
     def serialize(self, executable: Any) -> bytes:
         return bytes(executable.serialize())
 
-    def receiver(self, dtype: DType, dims: Shape) -> Any:
-        """What turns a raw result into a jax array."""
-        return _jax.array_result_handler(jax.core.ShapedArray(dims, dtype.numpy), self.sharding, True, True)
+    def runner(self, executable: Any, inputs: Signature, outputs: Signature, weights: Sequence[Any]) -> Runner:
+        """run(arguments, alias) -> device arrays: places NumPy arguments, appends the weights, executes.
 
-    def placer(self, dtype: DType, dims: Shape) -> Callable[[Any, bool], Any]:
-        """`put` for arrays of one type and shape, with everything that does not change prepared.
-
-        place(array, alias): with `alias` the device may read the array's memory until the program that uses it is done.
+        With `alias` the device may read the arguments' memory until the program is done.  Everything that is the same
+        at every call is prepared here: this is the path of all calls.
         """
-        aval, sharding, devices, put = (
-            jax.core.ShapedArray(dims, dtype.numpy),
-            self.sharding,
-            [self.device],
-            _jax.batched_device_put,
-        )
+        put, sharding, devices, move = _jax.batched_device_put, self.sharding, [self.device], self.move
+        execute, behind, numpy_array = executable.execute_sharded, list(weights), np.ndarray
+        avals = [jax.core.ShapedArray(dims, dtype.numpy) for dtype, dims in inputs]
+        handlers = [
+            _jax.array_result_handler(jax.core.ShapedArray(dims, dtype.numpy), sharding, True, True)
+            for dtype, dims in outputs
+        ]
 
-        def place(array: Any, alias: bool) -> Any:
-            return put(aval, sharding, [array], devices, True, not alias, enable_x64=True)
+        def run(arguments: Sequence[Any], alias: bool) -> Sequence[Any]:
+            copy = not alias
+            buffers = [
+                put(aval, sharding, [a], devices, True, copy, enable_x64=True)
+                if isinstance(a, numpy_array)
+                else move(a)
+                for aval, a in zip(avals, arguments, strict=True)
+            ]
+            buffers += behind
+            results: Sequence[Any] = execute(buffers).consume_with_handlers(handlers)
+            return results
 
-        return place
+        return run
 
     def fingerprint(self) -> dict[str, str]:
         """What compiled code depends on besides the program: versions, platform, device kind, features of the CPU."""
@@ -113,17 +122,6 @@ class Device:
             "device_kind": str(self.device.device_kind),
             "cpu": cpu_features(),
         }
-
-
-def runner(executable: Any, receivers: Sequence[Any]) -> Callable[[Sequence[Any]], Sequence[Any]]:
-    """A function from device arrays to device arrays."""
-    execute, handlers = executable.execute_sharded, list(receivers)
-
-    def run(buffers: Sequence[Any]) -> Sequence[Any]:
-        results: Sequence[Any] = execute(buffers).consume_with_handlers(handlers)
-        return results
-
-    return run
 
 
 @cache

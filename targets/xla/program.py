@@ -16,10 +16,8 @@ from ...ir.data import MappedData
 from ...ir.dtypes import DType
 from ...ir.errors import FormatError, IrcError
 from ...ir.model import Model
-from .pjrt import Device, Shape, runner
+from .pjrt import Device, Shape, Signature
 from .weights import Contents, Placed, place, place_constant
-
-Signature = list[tuple[DType, Shape]]
 
 MODULE, COMPILED, MANIFEST, WEIGHTS = "module.mlir", "program.bin", "program.json", "weights.bin"
 ALIGNMENT = 64
@@ -59,21 +57,15 @@ class XlaProgram:
         self.traps = list(traps)
         self._overrides = list(overrides)
         self._state = state
-        self._buffers = [w.placed.buffer for w in self.weights]
-        self._place = [device.placer(*i) for i in inputs]
         error: Signature = [(dtypes.i32, ())] if traps else []
-        self._run = runner(executable, [device.receiver(*o) for o in [*outputs, *error]])
+        buffers = [w.placed.buffer for w in self.weights]
+        self._run = device.runner(executable, inputs, [*outputs, *error], buffers)
         self._synchronous = bool(outputs or traps)
 
     def run(self, arguments: Sequence[Any], as_numpy: bool) -> Sequence[Any]:
         """See `runtime.backend.Program`."""
         # Copying the results waits for the program, so until then it may read the caller's NumPy memory in place.
-        alias = as_numpy and self._synchronous
-        buffers = [
-            place(a, alias) if isinstance(a, np.ndarray) else self.device.move(a)
-            for place, a in zip(self._place, arguments, strict=True)
-        ]
-        results = self._run(buffers + self._buffers)
+        results = self._run(arguments, as_numpy and self._synchronous)
         if self.traps:
             results = list(results)
             if number := int(results.pop()):

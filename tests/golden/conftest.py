@@ -168,7 +168,14 @@ def resize_concat() -> Model:
     h, w = symbol("H"), symbol("W")
 
     def body(b, coarse, fine):
-        up = b.Resize(coarse, dims=(B, 4, 2 * h, 2 * w), scales=(1.0, 1.0, 2.0, 2.0), coordinate_mode="asymmetric", nearest_mode="floor", name="up")
+        up = b.Resize(
+            coarse,
+            dims=(B, 4, 2 * h, 2 * w),
+            scales=(1.0, 1.0, 2.0, 2.0),
+            coordinate_mode="asymmetric",
+            nearest_mode="floor",
+            name="up",
+        )
         return {"merged": b.concatenate((up, fine), axis=1, name="merged")}
 
     build.function(m, "main", [("coarse", tensor(f32, B, 4, h, w)), ("fine", tensor(f32, B, 2, 2 * h, 2 * w))], body)

@@ -18,7 +18,18 @@ from irc.testing.agreement import compare
 from irc.testing.golden import check_golden
 
 FOLDER = Path(__file__).parent
-NAMES = ("conv_bn_relu", "depthwise_block", "attention", "lstm", "mlp", "while_captures", "if_branches", "qdq_convolution", "resize_concat", "embedding")
+NAMES = (
+    "conv_bn_relu",
+    "depthwise_block",
+    "attention",
+    "lstm",
+    "mlp",
+    "while_captures",
+    "if_branches",
+    "qdq_convolution",
+    "resize_concat",
+    "embedding",
+)
 
 
 def feeds(model, dims, seed=0):
@@ -72,13 +83,27 @@ def test_mlx_goldens_are_clean_and_import_only_mlx_and_math():
             if isinstance(node, ast.Import):
                 assert {a.name for a in node.names} <= {"mlx.core", "math"}, file.name
             assert not isinstance(node, ast.ImportFrom), file.name
-    done = subprocess.run([sys.executable, "-m", "ruff", "check", "--isolated", "--line-length=120", "--select=E,F,W,I,B,UP", *map(str, files)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "ruff",
+            "check",
+            "--isolated",
+            "--line-length=120",
+            "--select=E,F,W,I,B,UP",
+            *map(str, files),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_mlx_code_has_few_lines_and_the_models_names(golden_models, name):
-    """At most 1.3 lines a node of the legal model in `main`; every name the model gives is used where a line has one."""
+    """At most 1.3 lines a node of the legal model in `main`; names of the model are used where lines have one."""
     model, _, executable = compiled(golden_models, name, "mlx")
     nodes = sum(1 for _ in executable.legal_model.nodes())
     tree = ast.parse(executable.source)

@@ -394,6 +394,11 @@ def test_contents_that_no_element_has_are_refused(constant: str, at: int, byte: 
     assert message in outcome(path, model)
 
 
+def peak_memory() -> int:
+    """Most bytes that this process has ever had in memory."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
 def test_flipped_bytes_are_refused_or_harmless(tmp_path: Path):
     model = small()
     blob = saved(model, tmp_path).read_bytes()
@@ -403,7 +408,7 @@ def test_flipped_bytes_are_refused_or_harmless(tmp_path: Path):
     path = tmp_path / "flipped.ir"
     generator = random.Random(7)
     seen = {"equal": 0, "other": 0, "refused": 0}
-    tracemalloc.start()
+    before = peak_memory()
     for _ in range(10_000):
         flipped = bytearray(blob)
         for _ in range(generator.choice((1, 1, 1, 2, 8))):
@@ -411,9 +416,7 @@ def test_flipped_bytes_are_refused_or_harmless(tmp_path: Path):
         path.write_bytes(flipped)
         found = outcome(path, model)
         seen[found if found in seen else "refused"] += 1
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 32 << 20, "no flipped length or shape makes the reader allocate"
+    assert peak_memory() - before < 64 << 20, "no flipped length or shape makes the reader allocate"
     assert seen["refused"] > 7000, seen
     assert seen["equal"] > 50, seen  # a flip that writes the same byte, or one among the spaces after the header
 

@@ -899,6 +899,7 @@ HOSTILE = {
     "graphs": "%y = if(%x) then { " * 50_000,
     "types": "%y = negate(%x) : " + "sequence<" * 100_000,
     "unclosed types": "%y = negate(%x) : f32[B,4]\n" + "%z = negate(%x) : f32[B\n" * 50_000,
+    "an operand that never ends": "%y = negate((1 : f32[B,4]\n" * 20_000,
     "minus signs": "%y = negate(%x) : f32[" + "-" * 60_000 + "1]",
     "digits": "%y = negate(%x) : f32[" + "9" * 300_000 + "]",
     "a long name": "%y = " + "a" * 300_000 + "(%x) : f32[]",

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 import scipy.special
 
-from irc.ir import dtypes
+from irc.ir import dims, dtypes
 from irc.ir.dims import symbol
 from irc.ir.errors import InferenceError
+from irc.ir.facts import Fact, shape_fact
 from irc.ir.types import tensor
 from irc.testing.operators import assumptions_of, check_composite, facts_of, run
 
@@ -182,6 +183,20 @@ def test_types():
     assert str(facts_of("ArgMax", x, axis=2, keepdims=False).type) == "i64[B,4]"
     assert assumptions_of("ArgMax", x, axis=2) == ["1 <= N"]
     assert assumptions_of("ArgMax", x, axis=1) == []
+
+
+def test_known_integers_are_carried():
+    x = shape_fact((B, 4, N))
+    assert facts_of("ReduceProd", x, axes=(0,), keepdims=False).ints == (4 * B * N,)
+    assert facts_of("ReduceSum", x, axes=(0,)).ints == (B + N + 4,)
+    assert facts_of("reduce", (x,), axes=(0,), kind="max").ints == (dims.maximum(B, N, 4),)
+    assert facts_of("ReduceMin", shape_fact((3, 2)), axes=(0,)).ints == (2,)
+    assert facts_of("ReduceProd", shape_fact(()), axes=(0,)).ints == (1,)
+    unknown = Fact(tensor(dtypes.i64, 2, 2), (1, None, 3, B))
+    assert facts_of("ReduceSum", unknown, axes=(1,), keepdims=False).ints == (None, B + 3)
+    assert facts_of("ReduceSum", unknown, axes=(0,), keepdims=False).ints == (4, None)
+    wraps = Fact(tensor(dtypes.i8, 2), (100, 100))
+    assert facts_of("ReduceSum", wraps, axes=(0,), keepdims=False).ints == (-56,)
 
 
 @pytest.mark.parametrize(

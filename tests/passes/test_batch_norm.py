@@ -51,6 +51,13 @@ def gemm(b: Any, x: Any, bias: tuple[int, ...] | None = (6,), transpose_b: bool 
     return b.Gemm(x, w, c, transpose_b=transpose_b, **attributes)
 
 
+def in_branch(b: Any, x: Any) -> Any:
+    """The norm stands in a branch, the layer before it."""
+    zeros = b.multiply(b.reduce((x,), axes=(0, 1, 2, 3), kind="sum"), 0.0)
+    then = b.region([], lambda i: norm(i, x, 6))
+    return b.if_(b.compare(zeros, 0.0, direction="eq"), then=then, else_=b.region([], lambda i: x))
+
+
 FOLDED: list[tuple[str, str, Any]] = [
     ("Conv", "f32[B,4,5,5]", lambda b, x: norm(b, conv(b, x), 6)),
     ("Conv without bias", "f32[B,4,5,5]", lambda b, x: norm(b, conv(b, x, bias=False), 6)),
@@ -123,6 +130,11 @@ KEPT: list[tuple[str, str, Any]] = [
     ("not per channel", "f32[B,4,5,5]", lambda b, x: b.multiply(conv(b, x), constant(b, "k", 5))),
     ("a wider result", "f32[1,4,5,5]", lambda b, x: b.multiply(conv(b, x), constant(b, "k", 2, 6, 1, 1))),
     ("half precision", "f16[B,4,5,5]", lambda b, x: norm(b, conv(b, x, dtype="f2"), 6, dtype="f2")),
+    (
+        "a graph apart",
+        "f32[B,4,5,5]",
+        lambda b, x: in_branch(b, conv(b, x)),
+    ),
     ("no layer before", "f32[B,4,5,5]", lambda b, x: norm(b, x, 4)),
 ]
 

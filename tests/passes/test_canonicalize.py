@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from irc.ir import dims, dtypes
+from irc.ir.build import function
 from irc.ir.data import ArrayData
 from irc.ir.model import Model
 from irc.ir.reference import evaluate
+from irc.ir.types import TensorType
 from irc.passes import PipelineReport, run_passes
 from irc.passes.canonicalize.elementwise import loses_nothing
 
@@ -291,6 +293,22 @@ def test_loop_that_never_runs(run: Run):
     assert run("canonicalize,dce", body, x=X).same_bits(**SIZES).ops == []
 
 
+def test_values_that_a_loop_hands_on_are_used_directly(run: Run):
+    def body(b: Any, x: Any, w: Any) -> Any:
+        count = b.constant(0, dtypes.i32)
+        last = b.constant(3, dtypes.i32)
+        state = [count.type, x.type, w.type, last.type]
+        cond = b.region(state, lambda i, n, s, v, end: i.compare(n, end, direction="lt"))
+        step = b.region(state, lambda i, n, s, v, end: (i.add(n, 1), i.multiply(s, v), v, end))
+        _, y, v, _ = b.while_((count, x, w, last), cond=cond, body=step)
+        return b.add(y, v)
+
+    case = run("canonicalize,dce", body, x=X, w="f32[4]").same_bits(**SIZES)
+    assert case.ops == ["while", "add"]
+    assert len(case.nodes[0].results) == 2
+    assert case.nodes[1].operands[1] is case.after.main.inputs[1]
+
+
 def test_rewrites_reach_inner_graphs(run: Run):
     def body(b: Any, x: Any, p: Any) -> Any:
         then = b.region([], lambda i: i.negate(i.negate(i.tanh(x))))
@@ -317,6 +335,37 @@ def test_swish_is_raised(run: Run):
     x = np.linspace(-3, 3, 12, dtype="f4").reshape(3, 4)
     # One rounding where there were two: at most one unit in the last place.
     np.testing.assert_array_max_ulp(evaluate(case.before, [x])[0], evaluate(case.after, [x])[0], maxulp=1)
+
+
+def test_a_call_with_effects_stays_though_its_result_is_known():
+    model = Model("calls")
+
+    def noisy(b: Any, n: Any) -> Any:
+        b.bind_dim(n, dim="N")
+        return b.constant(7, dtypes.i64)
+
+    n = [("n", TensorType(dtypes.i64, ()))]
+    function(model, "noisy", n, noisy).public = False
+    function(model, "main", n, lambda b, n: b.call((n,), callee="noisy"))
+    (call,) = model.main.body.nodes
+    call.result.ints = (7,)
+    assert [n.op.name for n in run_passes(model, "canonicalize,dce").main.body.nodes] == ["call"]
+
+
+def test_integers_are_inferred_again(build: Callable[..., Model]):
+    """A node typed before its operand was known: what it computes follows when the operand becomes a constant."""
+
+    def body(b: Any, x: Any) -> Any:
+        known = b.if_(
+            b.constant(True),
+            then=b.region([], lambda i: i.constant([3])),
+            else_=b.region([], lambda i: i.constant([4])),
+        )
+        return b.add(known, 1)
+
+    out = run_passes(build(body, x=X), "canonicalize,dce")
+    assert list(out.main.body.nodes) == []
+    assert out.main.outputs[0].data.numpy().tolist() == [4]
 
 
 # Bookkeeping

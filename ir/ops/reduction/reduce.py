@@ -10,7 +10,7 @@ from ...dtypes import DType
 from ...facts import Fact
 from ...operators import NUMERIC, ORDERED, PURE, Operand, Region, Variadic, operator
 from ...types import TensorType
-from ..combination import UFUNCS, combined, identity, reduce_custom
+from ..combination import UFUNCS, combined, identity, reduce_custom, with_known_ints
 from ..widening import converted, count, saturated, wide_array, widened
 
 
@@ -21,7 +21,7 @@ def _reduce_type(ctx, xs, *, axes, kind, body):
     gone = ctx.axes(axes, len(dims))
     kept = tuple(d for i, d in enumerate(dims) if i not in gone)
     facts = tuple(Fact(TensorType(t, kept)) for t in types)
-    return facts if kind == "custom" else facts[0]
+    return facts if kind == "custom" else with_known_ints(ctx, facts[0], inputs[0], gone, kind)
 
 
 def _reduced(ctx, x, *, axes, keepdims):
@@ -57,7 +57,11 @@ def reduced(b, x, axes: tuple[int, ...], keepdims: bool, kind: str):
 
 
 def _plain(kind: str):
-    """Rules of a reduction that is one `reduce`."""
+    """Rules of a reduction that is one `reduce`.  Carries ints."""
+
+    def infer(ctx, x, *, axes, keepdims):
+        gone = ctx.axes(axes, x.rank)
+        return with_known_ints(ctx, x.with_dims(reduced_dims(x.dims, gone, keepdims)), x, gone, kind)
 
     def reference(ctx, x, *, axes, keepdims):
         wide = wide_array(x)
@@ -69,7 +73,7 @@ def _plain(kind: str):
     def decompose(ctx, x, *, axes, keepdims):
         return reduced(ctx.build, x, axes, keepdims, kind)
 
-    return reference, decompose
+    return infer, reference, decompose
 
 
 _SUM, _PROD, _MAX, _MIN = (_plain(kind) for kind in ("sum", "prod", "max", "min"))
@@ -215,8 +219,7 @@ class ReduceSum:
     x: Operand[NUMERIC]
     axes: tuple[int, ...]
     keepdims: bool = True
-    infer = _reduced
-    reference, decompose = _SUM
+    infer, reference, decompose = _SUM
 
 
 @operator("ReduceMean", family="reduction", traits=PURE)
@@ -238,8 +241,7 @@ class ReduceMax:
     x: Operand[ORDERED]
     axes: tuple[int, ...]
     keepdims: bool = True
-    infer = _reduced
-    reference, decompose = _MAX
+    infer, reference, decompose = _MAX
 
 
 @operator("ReduceMin", family="reduction", traits=PURE)
@@ -249,8 +251,7 @@ class ReduceMin:
     x: Operand[ORDERED]
     axes: tuple[int, ...]
     keepdims: bool = True
-    infer = _reduced
-    reference, decompose = _MIN
+    infer, reference, decompose = _MIN
 
 
 @operator("ReduceProd", family="reduction", traits=PURE)
@@ -260,8 +261,7 @@ class ReduceProd:
     x: Operand[NUMERIC]
     axes: tuple[int, ...]
     keepdims: bool = True
-    infer = _reduced
-    reference, decompose = _PROD
+    infer, reference, decompose = _PROD
 
 
 @operator("ReduceL1", family="reduction", traits=PURE)

@@ -1,5 +1,7 @@
 """Operators over sliding windows: reduce_window, select_and_scatter, and ONNX's pools."""
 
 from . import core, pools
+from .core import windows
+from .pools import ceil_padding
 
-__all__ = ["core", "pools"]
+__all__ = ["ceil_padding", "core", "pools", "windows"]

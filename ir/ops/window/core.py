@@ -102,8 +102,9 @@ def _select_and_scatter_reference(ctx, x, source, *, select, window_dimensions, 
 class ReduceWindow:
     """xs combined in windows.  kind as in reduce; every attribute has one entry an axis of x.
 
-    padding has pairs (low, high), which may be negative.  Padding counts as the identity.  custom: xs are n inputs
-    then n scalar inits; body as in reduce, and padding counts as the inits.  Result dim: (padded - ((w - 1) * window_dilation + 1)) // stride + 1, or 0 where the window does not fit.
+    padding has pairs (low, high), which may be negative; it counts as the identity.  custom: xs are n inputs then n
+    scalar inits, which are what padding counts as; body as in reduce.  Result dim: (padded - ((w - 1) *
+    window_dilation + 1)) // stride + 1, or 0 where the window does not fit.
     """
 
     xs: Variadic

@@ -1,22 +1,27 @@
 """Recipes for exact integer products: MLX multiplies matrices of floats only."""
 
+import math
+
 import mlx.core as mx
 
+from .windows import _out_shape, _places, _slid
 
-def _matmul_small(a, b, dtype):
-    """a @ b of 8-bit integers, exact: float32 products over at most 1024 terms, added as int32."""
+
+def _matmul_small(a, b, dtype, block):
+    """a @ b of 8-bit integers, exact: float32 products over at most `block` terms, added as int32."""
     total = None
-    for k in range(0, max(a.shape[-1], 1), 1024):
-        part = a[..., k : k + 1024].astype(mx.float32) @ b[..., k : k + 1024, :].astype(mx.float32)
+    for k in range(0, max(a.shape[-1], 1), block):
+        part = a[..., k : k + block].astype(mx.float32) @ b[..., k : k + block, :].astype(mx.float32)
         part = part.astype(mx.int32)
         total = part if total is None else total + part
     return total.astype(dtype)
 
 
 def _matmul_integer(a, b, dtype):
-    """a @ b of integers, wrapping in dtype: one sum of products for each index that is contracted in blocks."""
-    total = mx.zeros(mx.broadcast_shapes(a.shape[:-2], b.shape[:-2]) + (a.shape[-2], b.shape[-1]), dtype)
+    """a @ b of integers, wrapping in dtype: sums of products, a block of the contracted axis at a time."""
     a, b = a.astype(dtype), b.astype(dtype)
+    shape = (*mx.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *a.shape[-2:-1], *b.shape[-1:])
+    total = mx.zeros(shape, dtype)
     block = max(1, (1 << 22) // max(total.size, 1))
     for k in range(0, a.shape[-1], block):
         part = a[..., :, k : k + block, None] * b[..., None, k : k + block, :]
@@ -24,38 +29,34 @@ def _matmul_integer(a, b, dtype):
     return total
 
 
-def _conv_integer(x, w, stride, padding, dilation, input_dilation, groups, flip, dtype):
-    """mx.conv_general of 8-bit integers, exact: float32 over at most 1024 terms at a time, added as int32."""
-    taps = 1
-    for n in w.shape[1:-1]:
-        taps *= n
-    total = None
-    if groups == 1:
-        step = max(1, 1024 // max(taps, 1))
-        cuts = [(c, min(c + step, w.shape[-1])) for c in range(0, w.shape[-1], step)]
-    else:
-        cuts = [(0, w.shape[-1])]
-    for low, high in cuts:
-        part = mx.conv_general(
-            x[..., low:high].astype(mx.float32) if groups == 1 else x.astype(mx.float32),
-            w[..., low:high].astype(mx.float32),
-            stride=stride, padding=padding, kernel_dilation=dilation, input_dilation=input_dilation, groups=groups, flip=flip,
-        )  # fmt: skip
-        part = mx.round(part).astype(mx.int32)
-        total = part if total is None else total + part
-    return total.astype(dtype)
+def _conv_by_taps(x, w, stride, dilation, groups, dtype, product):
+    """Convolution of the padded x[N, .., C] with w[O, .., C / groups]: one product of matrices for each kernel place."""
+    out = _out_shape(x.shape[1:-1], w.shape[1:-1], stride, dilation)
+    step, channels, features = [1, *stride, 1], w.shape[-1], w.shape[0] // groups
+    parts = []
+    for g in range(groups):
+        total = mx.zeros((x.shape[0], *out, features), dtype)
+        for place in _places(w.shape[1:-1]):
+            offset = [0, *(p * d for p, d in zip(place, dilation)), g * channels]
+            part = _slid(x, offset, [x.shape[0], *out, channels], step)
+            tap = w[(slice(g * features, (g + 1) * features), *place)]
+            total = total + product(part.reshape(-1, channels), tap.T).reshape(total.shape)
+        parts.append(total)
+    return mx.concatenate(parts, axis=-1)
 
 
 def _solve_triangular(a, b, lower, unit):
     """x with a @ x = b, row by row; only the named triangle of a is read."""
     n = a.shape[-1]
-    rows = [None] * n
+    x = mx.zeros((*b.shape[:-2], 0, b.shape[-1]), b.dtype)
     for i in range(n) if lower else range(n - 1, -1, -1):
+        known = a[..., i : i + 1, :i] if lower else a[..., i : i + 1, i + 1 :]
         row = b[..., i : i + 1, :]
-        for j in range(i) if lower else range(i + 1, n):
-            row = row - a[..., i : i + 1, j : j + 1] * rows[j]
-        rows[i] = row if unit else row / a[..., i : i + 1, i : i + 1]
-    return mx.concatenate(rows, axis=-2) if n else b
+        if x.shape[-2]:
+            row = row - known @ x
+        row = row if unit else row / a[..., i : i + 1, i : i + 1]
+        x = mx.concatenate([x, row] if lower else [row, x], axis=-2)
+    return x
 
 
 def _cholesky(a):
@@ -67,11 +68,10 @@ def _cholesky(a):
         for c in columns:
             column = column - c * mx.conjugate(c[..., j : j + 1])
         pivot = column[..., j : j + 1]
-        root = mx.sqrt(pivot)
-        below = mx.arange(n) >= j
-        columns.append(mx.where(below, column / root, 0))
+        root = mx.sqrt(pivot.real if a.dtype == mx.complex64 else pivot)
+        columns.append(mx.where(mx.arange(n) >= j, column / root, 0))
     if not n:
         return a
     out = mx.stack(columns, axis=-1)
     bad = mx.any(mx.isnan(mx.abs(out)), axis=(-1, -2), keepdims=True)
-    return mx.where(bad & (mx.arange(n)[:, None] >= mx.arange(n)), float("nan"), out)
+    return mx.where(bad & (mx.arange(n)[:, None] >= mx.arange(n)), math.nan, out)

@@ -1,6 +1,5 @@
 """Recipes for windows: interior padding, pairwise combination of strided slices, pooling with indices."""
 
-import itertools
 import math
 
 import mlx.core as mx
@@ -19,6 +18,13 @@ def _pad(x, low, high, interior, value):
     x = mx.pad(x, [(max(a, 0), max(b, 0)) for a, b in zip(low, high)], constant_values=value)
     cut = [slice(max(-a, 0), max(n - max(-b, 0), 0)) for a, b, n in zip(low, high, x.shape)]
     return x[tuple(cut)]
+
+
+def _places(window):
+    """Every place of a window, row-major."""
+    if not window:
+        return [()]
+    return [(i, *rest) for i in range(window[0]) for rest in _places(window[1:])]
 
 
 def _slid(x, offset, out, strides):
@@ -53,7 +59,7 @@ def _reduce_window_custom(xs, inits, window, strides, dilations, combine):
     state = tuple(mx.broadcast_to(i, out) for i in inits)
     if 0 in out:
         return state
-    for place in itertools.product(*map(range, window)):
+    for place in _places(window):
         parts = [_slid(x, [p * d for p, d in zip(place, dilations)], out, strides) for x in xs]
         made = combine(*state, *parts)
         state = tuple(mx.broadcast_to(m, out) for m in (made if isinstance(made, tuple) else (made,)))
@@ -75,7 +81,7 @@ def _best_in_window(x, padding, window, strides, dilations, out, sign, fill):
     best, index = mx.broadcast_to(fill, out).astype(x.dtype), mx.full(out, -1, mx.int64)
     if 0 in out:
         return best, index
-    for place in itertools.product(*map(range, window)):
+    for place in _places(window):
         offset = [p * d for p, d in zip(place, dilations)]
         value, at = _slid(padded, offset, out, strides), _slid(where, offset, out, strides)
         better = value > best if sign > 0 else value < best

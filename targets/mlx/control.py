@@ -1,0 +1,154 @@
+"""Control flow, calls and traps: Python statements.  Conditions are read on the host."""
+
+from __future__ import annotations
+
+from ...ir import dims as sizes
+from .lowering import lower
+
+
+def _branch(ctx, graph, names):
+    """Write a branch that assigns its outputs to names."""
+    emitter = ctx.emitter
+    emitter.block(graph)
+    if names:
+        emitter.assign(names, [emitter.value(v) for v in graph.outputs])
+
+
+def _results(ctx):
+    """A fresh name for each result of the node."""
+    emitter = ctx.emitter
+    return [emitter.fresh(r.name or ctx.node.op.name) for r in ctx.node.results]
+
+
+def _named(ctx, names):
+    return tuple(ctx.emitter.named(n, r) for n, r in zip(names, ctx.node.results, strict=True))
+
+
+@lower("if")
+def if_(ctx, predicate, *, then, else_):
+    emitter, node = ctx.emitter, ctx.node
+    emitter.is_straight = False
+    names = _results(ctx)
+    condition = emitter.written(ctx.method(predicate, "item"))
+    with emitter.indented(f"if {condition}:"):
+        _branch(ctx, then, names)
+    with emitter.indented("else:"):
+        _branch(ctx, else_, names)
+    ctx.node = node
+    return _named(ctx, names)
+
+
+@lower("case")
+def case(ctx, index, *, branches):
+    emitter, node = ctx.emitter, ctx.node
+    emitter.is_straight = False
+    names = _results(ctx)
+    if len(branches) == 1:
+        _branch(ctx, branches[0], names)
+        return _named(ctx, names)
+    number = emitter.fresh("index")
+    emitter.line(f"{number} = {emitter.written(ctx.method(index, 'item'))}")
+    for i, branch in enumerate(branches):
+        head = "else:" if i == len(branches) - 1 else f"{'elif' if i else 'if'} {number} == {i}:"
+        with emitter.indented(head):
+            _branch(ctx, branch, names)
+    ctx.node = node
+    return _named(ctx, names)
+
+
+@lower("while")
+def while_(ctx, inits, *, cond, body):
+    emitter, node = ctx.emitter, ctx.node
+    names = [
+        emitter.fresh(r.name or (v.name if v.name else "state")) for r, v in zip(node.results, body.inputs, strict=True)
+    ]
+    if names:
+        emitter.assign(names, list(inits))
+    states = list(zip(names, body.inputs, strict=True))
+    for name, value in states:
+        emitter.define_name(name, value)
+    for name, value in zip(names, cond.inputs, strict=True):
+        emitter.define_name(name, value)
+    count = _trip_count(node, cond, body)
+    if count is not None:
+        with emitter.indented(f"for _ in range({ctx.size(count)}):"):
+            _step(ctx, body, names)
+    else:
+        emitter.is_straight = False
+        if all(_is_light(emitter, n) for n in cond.nodes):
+            emitter.block(cond)
+            with emitter.indented(f"while {emitter.written(ctx.method(emitter.value(cond.outputs[0]), 'item'))}:"):
+                _step(ctx, body, names)
+        else:
+            with emitter.indented("while True:"):
+                emitter.block(cond)
+                condition = emitter.written(ctx.method(emitter.value(cond.outputs[0]), "item"))
+                with emitter.indented(f"if not {condition}:"):
+                    emitter.line("break")
+                _step(ctx, body, names)
+    ctx.node = node
+    return _named(ctx, names)
+
+
+def _is_light(emitter, node):
+    """Whether a node of a condition is surely written inside the expression of its one user."""
+    return node.op.name in ("compare", "and", "or", "not") and all(len(r.uses) == 1 for r in node.results) and len(node.graph) == 1
+
+
+def _step(ctx, body, names):
+    """The body, then all states at once."""
+    emitter = ctx.emitter
+    emitter.block(body)
+    rows = [
+        (name, emitter.value(out)) for name, out, old in zip(names, body.outputs, body.inputs, strict=True) if out is not old
+    ]
+    if rows:
+        emitter.assign([n for n, _ in rows], [e for _, e in rows])
+
+
+def _trip_count(node, cond, body):
+    """How often a loop runs that counts one state up to a known limit, or None."""
+    test = cond.outputs[0].node
+    if test is None or test.op.name != "compare" or len(cond) != 1 or test.keywords["direction"] not in ("lt", "le"):
+        return None
+    left, right = test.operands
+    if left not in cond.inputs:
+        return None
+    index = cond.inputs.index(left)
+    limit, start = _known(right), _known(node.operands[index])
+    update = body.outputs[index].node
+    if limit is None or start is None or update is None or update.op.name != "add" or update.graph is not body:
+        return None
+    counter = body.inputs[index]
+    others = [v for v in update.operands if v is not counter]
+    if len(others) != 1 or (step := _known(others[0])) is None or not isinstance(step, int) or step < 1:
+        return None
+    if isinstance(limit, int) and isinstance(start, int) and limit + step > int(counter.dtype.max_value()):
+        return None
+    distance = limit - start + (test.keywords["direction"] == "le")
+    return sizes.maximum(sizes.ceildiv(distance, step), 0)
+
+
+def _known(value):
+    ints = value.fact.known_ints()
+    return ints[0] if ints is not None and len(ints) == 1 and value.dtype.is_integer else None
+
+
+@lower("call")
+def call(ctx, xs, *, callee):
+    node = ctx.node
+    out = ctx.emitter.call(callee, xs, node.results)
+    ctx.node = node
+    return out
+
+
+@lower("bind_dim")
+def bind_dim(ctx, x, *, dim):
+    ctx.emitter.bind_symbol(dim, ctx.emitter.written(ctx.method(x, "item")))
+    return ()
+
+
+@lower("trap")
+def trap(ctx, *, message, results):
+    ctx.emitter.trap(message)
+    return tuple(ctx.full(0, t.dtype, t.shape) for t in results)
