@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .ir.build import Builder
-    from .ir.container import load, save
+    from .ir.container import save
     from .ir.dims import symbol
     from .ir.errors import (
         AssumptionError,
@@ -46,7 +46,6 @@ _EXPORTS = {
     "Model": ".ir.model",
     "UnsupportedError": ".ir.errors",
     "VerifyError": ".ir.errors",
-    "load": ".ir.container",
     "run_passes": ".passes",
     "save": ".ir.container",
     "symbol": ".ir.dims",
@@ -93,9 +92,20 @@ def import_onnx(source: Any) -> Model:
     return importer(source)
 
 
+def load(path: str | Path, *, verify: bool = True) -> Model:
+    """The model of a container file; its weights stay mapped.  FormatError or VerifyError says what is wrong with it."""
+    from .ir.container import load as load_container
+
+    model = load_container(Path(path))
+    if verify:
+        from .ir.verify import check
+
+        check(model)
+    return model
+
+
 def read(source: Any) -> Model:
     """A model from an `.ir` or `.onnx` path, a `ModelProto`, or a model itself."""
-    from .ir.container import load as load_container
     from .ir.errors import IrcError
     from .ir.model import Model
 
@@ -105,7 +115,7 @@ def read(source: Any) -> Model:
         return import_onnx(source)
     path = Path(source)
     if path.suffix == ".ir":
-        return load_container(path)
+        return load(path)
     if path.suffix == ".onnx":
         return import_onnx(path)
     raise IrcError(f"{path}: expected a file ending in .ir or .onnx")

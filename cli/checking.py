@@ -35,9 +35,9 @@ def command(model: Path, target: tuple[str, ...], as_json: bool) -> int:
             for r in check_onnx(model)
         )
     if not rows:
-        from .. import read
+        from .. import load, read
 
-        loaded = read(model)
+        loaded = load(model, verify=False) if model.suffix == ".ir" else read(model)
         rows.extend(
             {"stage": "verify", "operator": d.where, "count": 1, "first": d.where, "reason": f"[{d.rule}] {d.message}"}
             for d in verify(loaded)

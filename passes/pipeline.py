@@ -16,7 +16,7 @@ from ..ir.clone import clone_model
 from ..ir.errors import AssumptionError, InputError, IrcError, UnsupportedError, VerifyError
 from ..ir.model import Model
 from ..ir.rewrite import Rewriter
-from .manager import Pass, PassError, get_pass, make_pass, set_level
+from .manager import Pass, PassError, get_pass, level_of, make_pass, set_level
 
 DEFAULT = "dce,fixpoint(max=4){canonicalize,fold,cse},batch-norm,fixpoint(max=4){canonicalize,fold,cse},dce"
 """What `irc.compile` and `irc opt` run when nothing else is asked for."""
@@ -274,7 +274,7 @@ class _Run:
         from ..ir.verify import check
 
         try:
-            check(self.model)
+            check(self.model, level=str(level_of(self.model)))
         except VerifyError as error:
             self.fail(step, error)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -18,7 +17,7 @@ from ...ir.facts import NeedsInts, data_of_ints
 from ...ir.model import Graph, Model, Node, Value
 from ...ir.reference import Evaluator, _Frame
 from ...ir.types import TensorType, Type
-from .scope import Poisoned
+from .scope import InvalidNode, Poisoned
 
 if TYPE_CHECKING:
     import onnx
@@ -183,14 +182,37 @@ class Context:
         return self.importer.sub_graph(self.frame, self.build, proto, inputs)
 
     def branches(self, *protos: onnx.GraphProto) -> list[Graph]:
-        """Sub-graphs without inputs; all are looked at before one that cannot be imported is given up."""
-        out = []
+        """Sub-graphs without inputs that yield values of the same types, all looked at before one is given up.
+
+        A branch that cannot be typed, beside one that can, becomes a trap: at these types it must never be taken.
+        """
+        out: list[Graph | InvalidNode] = []
+        poisoned = False
         for proto in protos:
-            with contextlib.suppress(Poisoned):
+            mark = self.importer.mark(self.build.graph)
+            try:
                 out.append(self.graph(proto))
-        if len(out) < len(protos):
+            except Poisoned:
+                poisoned = True
+            except InvalidNode as error:
+                self.importer.undo(mark)
+                out.append(error)
+        if poisoned:
             raise Poisoned
-        return out
+        good = next((g for g in out if isinstance(g, Graph)), None)
+        if good is None:
+            raise next(e for e in out if isinstance(e, InvalidNode))
+        types = tuple(v.type for v in good.outputs)
+        return [
+            g if isinstance(g, Graph) else self._trap(str(g).removeprefix(f"{self.importer.source.label}: "), types)
+            for g in out
+        ]
+
+    def _trap(self, message: str, types: tuple[Type, ...]) -> Graph:
+        graph = self.importer.draft()
+        results = self.importer.builder(graph, self.build.location).trap(message=message, results=types)
+        graph.set_outputs(results if isinstance(results, tuple) else (results,))
+        return graph
 
     def inline(self, proto: onnx.GraphProto, arguments: Sequence[Value] = ()) -> tuple[Value, ...]:
         """The nodes of a sub-graph attribute written here; its outputs come back."""

@@ -23,7 +23,7 @@ from .context import Context, Expanded, Refused
 from .reading import MAX_DEPTH, Source
 from .registry import Entry
 from .schemas import check_attributes, check_counts, schema_of, type_mismatch
-from .scope import POISON, Frame, Poisoned, Scope, check_names, inner_graphs, label, ordered
+from .scope import POISON, Frame, InvalidNode, Poisoned, Scope, check_names, inner_graphs, label, ordered
 from .signature import type_of
 from .tensors import data_of, dense
 
@@ -248,9 +248,11 @@ class Importer:
         self, ctx: Context, domain: str, operands: list[Value | None], reason: Exception
     ) -> Sequence[Value] | None:
         """Results of the generic operator that is typed at run time; None if not even their element types are known."""
+        mark = self.mark(ctx.build.graph)
         try:
             results = late.postpone(self, ctx, domain, operands)
-        except Poisoned:
+        except (Poisoned, InferenceError):
+            self.undo(mark)
             return None
         if results is not None:
             self.late[ctx.node.op_type] = self.late.get(ctx.node.op_type, 0) + 1
@@ -290,7 +292,7 @@ class Importer:
         fault = re.sub(r"^(\S+ '[^']*': )+", "", str(error))
         if schema is not None and (mismatch := type_mismatch(schema, operands)):
             fault = mismatch
-        return self.source.fail(f"{where}: {fault}")
+        return InvalidNode(f"{self.source.label}: {where}: {fault}")
 
     # Attributes
 

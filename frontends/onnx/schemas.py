@@ -25,7 +25,7 @@ def schema_of(domain: str, type_: str, version: int) -> Any:
         return None
 
 
-def check_counts(ctx: Context, schema: onnx.defs.OpSchema, operands: Sequence[Value | None]) -> None:
+def check_counts(ctx: Context, schema: Any, operands: Sequence[Value | None]) -> None:
     """Enough inputs, not too many, none missing that must be there."""
     if not schema.min_input <= len(operands) <= schema.max_input:
         ctx.fail(f"takes {schema.min_input} to {schema.max_input} inputs, got {len(operands)}")
@@ -48,10 +48,10 @@ def check_attributes(ctx: Context, schema: Any) -> None:
             ctx.fail(f"the attribute {proto.name!r} must be of kind {declared.type.name}, got {kinds.Name(proto.type)}")
 
 
-def type_mismatch(schema: onnx.defs.OpSchema, operands: Sequence[Value | None]) -> str | None:
+def type_mismatch(schema: Any, operands: Sequence[Value | None]) -> str | None:
     """What is wrong with the element types of the operands by onnx's own definition, or None."""
     bound: dict[str, TensorType] = {}
-    for i, value in enumerate(operands):
+    for i, value in enumerate(operands if schema.inputs else ()):
         formal = schema.inputs[min(i, len(schema.inputs) - 1)]
         if value is None or not isinstance(value.type, TensorType):
             continue

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import onnx
 
+from ...ir.errors import FormatError
 from ...ir.model import Value
 from .reading import MAX_DEPTH, Source
 
@@ -20,6 +21,10 @@ class _Poison:
 
 
 POISON: Final = _Poison()
+
+
+class InvalidNode(FormatError):
+    """A node that cannot be typed: its operands do not fit it.  In one branch of an If that need not matter."""
 
 
 class Poisoned(Exception):

@@ -50,7 +50,7 @@ def _neutral(op: str, dtype: DType, value: Any) -> bool:
         case "or" | "xor" | "shift_left" | "shift_right_arithmetic" | "shift_right_logical":
             return zero
         case "and":
-            return bool(real) if dtype.is_bool else bool(np.invert(np.asarray(value)) == 0)
+            return bool(value) if dtype.is_bool else int(value) == (-1 if dtype.is_signed else (1 << dtype.bits) - 1)
     return False
 
 
@@ -65,9 +65,8 @@ def neutral_operand(rewriter: Rewriter, node: Node) -> Value | None:
     """x + -0.0, x - 0.0, x * 1, x / 1, x ^ 1, x or false, ...: x."""
     x, y = node.operands
     value = splat(y)
-    if x is None or value is None or not same_type(x, node.result):
+    if x is None or y is None or value is None or not same_type(x, node.result) or _mixes_kinds(x, y):
         return None
-    assert y is not None
     return x if _neutral(node.op.name, y.dtype, value) else None
 
 
@@ -75,10 +74,17 @@ def neutral_operand(rewriter: Rewriter, node: Node) -> Value | None:
 def square(rewriter: Rewriter, node: Node) -> Value | None:
     """x ^ 2 is x * x: both are the correctly rounded square."""
     x, y = node.operands
-    if x is None or x.dtype.is_complex or not _is(splat(y), 2.0) or not same_type(x, node.result):
+    if x is None or y is None or x.dtype.is_complex or not _is(splat(y), 2.0) or not same_type(x, node.result):
+        return None
+    if _mixes_kinds(x, y):
         return None
     value: Value = rewriter.before(node).multiply(x, x)
     return value
+
+
+def _mixes_kinds(x: Value, y: Value) -> bool:
+    """An integer to a float's power is computed in floating point, where large ones are rounded."""
+    return x.dtype.is_integer and not y.dtype.is_integer
 
 
 @rewrite("Pow")

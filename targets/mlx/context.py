@@ -60,12 +60,19 @@ class Context:
     # Calls and operators
 
     def call(
-        self, function: str, *arguments: Any, dtype: DType | None = None, dims: Sequence[Size] | None = None, **keywords: Any
+        self,
+        function: str,
+        *arguments: Any,
+        dtype: DType | None = None,
+        dims: Sequence[Size] | None = None,
+        **keywords: Any,
     ) -> Expr:
         """`function(arguments, keyword=value)`; element type and dims are those of the first expression unless given."""
         return self._call((function,), arguments, keywords, self._first(arguments), dtype, dims)
 
-    def weak_call(self, function: str, *arguments: Any, dtype: DType | None = None, dims: Sequence[Size] | None = None) -> Expr:
+    def weak_call(
+        self, function: str, *arguments: Any, dtype: DType | None = None, dims: Sequence[Size] | None = None
+    ) -> Expr:
         """`call` of an elementwise function that takes Python numbers beside arrays."""
         slots = self.weakly(*arguments)
         if dims is None:
@@ -73,13 +80,24 @@ class Context:
         return self._call((function,), slots, {}, self._first(arguments), dtype, dims)
 
     def method(
-        self, x: Expr, name: str, *arguments: Any, dtype: DType | None = None, dims: Sequence[Size] | None = None, **keywords: Any
+        self,
+        x: Expr,
+        name: str,
+        *arguments: Any,
+        dtype: DType | None = None,
+        dims: Sequence[Size] | None = None,
+        **keywords: Any,
     ) -> Expr:
         """`x.name(arguments)`."""
         return self._call((Slot(x, POSTFIX), f".{name}"), arguments, keywords, x, dtype, dims)
 
     def recipe(
-        self, name: str, *arguments: Any, dtype: DType | None = None, dims: Sequence[Size] | None = None, **keywords: Any
+        self,
+        name: str,
+        *arguments: Any,
+        dtype: DType | None = None,
+        dims: Sequence[Size] | None = None,
+        **keywords: Any,
     ) -> Expr:
         """A call of the private function `name` of `recipes`, which is written at the top of the module."""
         self.emitter.need(name)
@@ -106,7 +124,9 @@ class Context:
 
     def index(self, x: Expr, *entries: str, dims: Sequence[Size] | None = None) -> Expr:
         """`x[entries]`."""
-        return Expr((Slot(x, POSTFIX), f"[{', '.join(entries)}]"), POSTFIX, x.dtype, x.dims if dims is None else tuple(dims))
+        return Expr(
+            (Slot(x, POSTFIX), f"[{', '.join(entries)}]"), POSTFIX, x.dtype, x.dims if dims is None else tuple(dims)
+        )
 
     def attribute(self, x: Expr, name: str) -> Expr:
         """`x.name`."""
@@ -151,7 +171,7 @@ class Context:
         if x.dtype is dtypes.f8e8m0fnu:
             return self.recipe("_decode_powers", x, dtype=dtypes.f32)
         if types.is_code(x.dtype):
-            exponent, mantissa, bias, top, nan, _ = types.FORMATS[x.dtype]
+            exponent, mantissa, bias, _top, nan, _ = types.FORMATS[x.dtype]
             infinite = x.dtype is dtypes.f8e5m2
             return self.recipe("_decode_float", x, exponent, mantissa, bias, nan, infinite, dtype=dtypes.f32)
         return self.typed(x, types.wide(x.dtype)) if types.wide(x.dtype) is not x.dtype else x
@@ -230,8 +250,7 @@ class Context:
         """A small constant, written out."""
         array = np.asarray(array)
         dtype = dtype if dtype is not None else DType.from_numpy(array.dtype)
-        out = Expr((spelled(array, dtype),), POSTFIX, dtype, tuple(array.shape), trivial=array.size == 1, data=array)
-        return out
+        return Expr((spelled(array, dtype),), POSTFIX, dtype, tuple(array.shape), trivial=array.size == 1, data=array)
 
     def full(self, value: Any, dtype: DType, dims: Sequence[Size]) -> Expr:
         """One number everywhere."""
@@ -251,6 +270,8 @@ class Context:
         dims = tuple(dims)
         if dims == x.dims:
             return x
+        if (inner := self.emitter.transposed.get(x.core)) is not None and _moves_ones(*inner):
+            x = inner[0]
         if (spread := self._expanded(x, dims)) is not None:
             return spread
         return self.method(x, "reshape", *(dims or ((),)), dims=dims)
@@ -278,12 +299,26 @@ class Context:
         self.emitter.transposed[out] = (x, permutation)
         return out
 
+    def channels_first(self, x: Expr) -> Expr:
+        """x[N, spatial.., C] as [N, C, spatial..].  Operators that follow work on x itself where they can."""
+        out = self.transpose(x, (0, x.rank - 1, *range(1, x.rank - 1)))
+        self.emitter.layouts.add(out)
+        return out
+
+    def laid_out(self, x: Expr) -> tuple[Expr, tuple[int, ...]]:
+        """What a convolution made before its axes were permuted, and the permutation; x itself for everything else."""
+        if x.core in self.emitter.layouts:
+            return self.emitter.transposed[x.core]
+        return x, tuple(range(x.rank))
+
     def bind(self, x: Expr, hint: str | None = None) -> Expr:
         """x assigned to a name, unless it is one."""
         self.emitter.bind(x, hint)
         return x
 
-    def unpack(self, x: Expr, parts: Sequence[tuple[DType, Sequence[Size]]], hints: Sequence[str] = ()) -> tuple[Expr, ...]:
+    def unpack(
+        self, x: Expr, parts: Sequence[tuple[DType, Sequence[Size]]], hints: Sequence[str] = ()
+    ) -> tuple[Expr, ...]:
         """The elements of a tuple that x is, each assigned to a name."""
         return self.emitter.unpack(x, parts, hints)
 
@@ -353,6 +388,12 @@ class Context:
     @staticmethod
     def _is_float(x: Expr) -> bool:
         return not (x.dtype.is_integer or x.dtype.is_bool)
+
+
+def _moves_ones(x: Expr, permutation: tuple[int, ...]) -> bool:
+    """Whether the permutation only moves axes of size 1."""
+    kept = [p for p in permutation if x.dims[p] != 1]
+    return kept == sorted(kept)
 
 
 def spelled(array: Any, dtype: DType) -> str:

@@ -92,7 +92,11 @@ def while_(ctx, inits, *, cond, body):
 
 def _is_light(emitter, node):
     """Whether a node of a condition is surely written inside the expression of its one user."""
-    return node.op.name in ("compare", "and", "or", "not") and all(len(r.uses) == 1 for r in node.results) and len(node.graph) == 1
+    return (
+        node.op.name in ("compare", "and", "or", "not")
+        and all(len(r.uses) == 1 for r in node.results)
+        and len(node.graph) == 1
+    )
 
 
 def _step(ctx, body, names):
@@ -100,7 +104,9 @@ def _step(ctx, body, names):
     emitter = ctx.emitter
     emitter.block(body)
     rows = [
-        (name, emitter.value(out)) for name, out, old in zip(names, body.outputs, body.inputs, strict=True) if out is not old
+        (name, emitter.value(out))
+        for name, out, old in zip(names, body.outputs, body.inputs, strict=True)
+        if out is not old
     ]
     if rows:
         emitter.assign([n for n, _ in rows], [e for _, e in rows])

@@ -3,7 +3,6 @@
 from ...ir import dims as sizes
 from ...ir import dtypes
 from . import types
-from .linalg import product
 from .lowering import lower
 
 
@@ -20,8 +19,7 @@ def _kernel(ctx, w, index, permutation, suffix):
     if constant is None:
         return ctx.transpose(w, permutation)
     make = "mx.contiguous({}.transpose(" + ", ".join(map(str, permutation)) + "))"
-    out = ctx.prepared(constant, suffix, make, [w.dims[p] for p in permutation])
-    return out
+    return ctx.prepared(constant, suffix, make, [w.dims[p] for p in permutation])
 
 
 def _short(values):
@@ -132,7 +130,9 @@ def convolution(
     out_dims = [dims[out_spec.index(c)] for c in ("b", *digits, "f")]
     sums = (source, kernel, window_strides, padding, lhs_dilation, rhs_dilation, groups, flip, dtype, out_dims)
     native = dtype.is_float and not types.is_code(x.dtype) and 1 <= spatial <= (3 if groups == 1 else 2)
-    native = native and all(sizes.less_equal(1, d) is True or not isinstance(d, int) for d in (*source.dims, *kernel.dims, *out_dims))
+    native = native and all(
+        sizes.less_equal(1, d) is True or not isinstance(d, int) for d in (*source.dims, *kernel.dims, *out_dims)
+    )
     y = _by_mlx(ctx, *sums) if native else _by_taps(ctx, *sums)
     back = ["b", *digits, "f"]
     return ctx.transpose(y, [back.index(c) for c in out_spec])
@@ -168,7 +168,8 @@ def _padded(ctx, x, padding, input_dilation):
     if not any(interior) and all(p == 0 for p in (*low, *high)):
         return x
     dims = [
-        d + a + b + (sizes.maximum(d - 1, 0) * i if i else 0) for d, a, b, i in zip(x.dims, low, high, interior, strict=True)
+        d + a + b + (sizes.maximum(d - 1, 0) * i if i else 0)
+        for d, a, b, i in zip(x.dims, low, high, interior, strict=True)
     ]
     return ctx.recipe("_pad", x, low, high, interior, ctx.scalar(0, x.dtype), dims=dims)
 
@@ -190,7 +191,9 @@ def _by_taps(ctx, x, w, stride, padding, input_dilation, dilation, groups, flip,
         w = ctx.index(w, ":", *["::-1"] * (x.rank - 2))
     x = _padded(ctx, x, padding, input_dilation)
     name = f"mx.{types.NATIVE[accumulator]}"
-    y = ctx.recipe("_conv_by_taps", x, w, list(stride), list(dilation), groups, name, multiply, dims=dims, dtype=accumulator)
+    y = ctx.recipe(
+        "_conv_by_taps", x, w, list(stride), list(dilation), groups, name, multiply, dims=dims, dtype=accumulator
+    )
     return ctx.narrow(ctx.convert(y, types.wide(dtype)), dtype)
 
 
@@ -200,6 +203,3 @@ def _batch_groups(ctx, x, groups):
     x = ctx.reshape(x, (groups, batch, *spatial, features))
     x = ctx.transpose(x, (1, *range(2, x.rank - 1), 0, x.rank - 1))
     return ctx.reshape(x, (batch, *spatial, groups * features))
-
-
-__all__ = ["product"]

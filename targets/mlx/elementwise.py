@@ -442,7 +442,9 @@ def gelu(ctx, x, *, approximate):
     if approximate == "none":
         if x.dtype is dtypes.f64:
             return ctx.infix("*", half, ctx.recipe("_erfc", ctx.infix("*", x, -math.sqrt(0.5))))
-        return ctx.infix("*", half, ctx.infix("+", ctx.call("mx.erf", ctx.infix("*", x, _number(ctx, math.sqrt(0.5), x))), 1))
+        return ctx.infix(
+            "*", half, ctx.infix("+", ctx.call("mx.erf", ctx.infix("*", x, _number(ctx, math.sqrt(0.5), x))), 1)
+        )
     cube = ctx.infix("*", ctx.infix("*", ctx.infix("*", x, _number(ctx, 0.044715, x)), x), x)
     inner = ctx.infix("*", ctx.infix("+", x, cube), _number(ctx, math.sqrt(2 / math.pi), x))
     return ctx.infix("*", half, ctx.infix("+", ctx.call("mx.tanh", inner), 1))

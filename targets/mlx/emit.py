@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...ir import container, dtypes
+from ...ir import container
 from ...ir import dims as sizes
 from ...ir.data import SplatData
 from ...ir.dims import Size
@@ -22,8 +22,8 @@ from ...ir.model import Constant, Function, Graph, Model, Node, Value
 from ...ir.operators import Trait
 from ...ir.types import TensorType
 from . import recipes, types
-from .context import ATOM, POSTFIX, Context, held_as
-from .expression import Expr, Slot, identifier
+from .context import ATOM, POSTFIX, Context
+from .expression import Expr, identifier
 from .lowering import load
 from .wrapping import COLUMNS, wrapped
 
@@ -69,6 +69,7 @@ class Emitter:
         self.context = Context(self)
         self.table = load()
         self.transposed: dict[Expr, tuple[Expr, tuple[int, ...]]] = {}
+        self.layouts: set[Expr] = set()
         self.weights: dict[str, Constant] = {}
         self.traps: list[str] = []
         self.is_straight = True
@@ -78,6 +79,7 @@ class Emitter:
         self._lines: list[str] = []
         self._indent = 4
         self._frame = _Frame(None)
+        self._reserved: dict[str, str] = {}
         self._functions: dict[str, tuple[str, bool]] = {}
         self._written: list[str] = []
 
@@ -105,16 +107,18 @@ class Emitter:
         frame.names |= {name, *(s for s in self._recipes)}
         for symbol in sorted({s for v in function.inputs if isinstance(v.type, TensorType) for s in _type_symbols(v)}):
             frame.symbols[symbol] = self.fresh(symbol)
-        reserved = dict(frame.symbols)
-        frame.symbols = {}
-        self._reserved = reserved
+        self._reserved, frame.symbols = frame.symbols, {}
         parameters = []
         for value, label in zip(function.inputs, function.input_names, strict=True):
             parameters.append(self.fresh(label))
             self._values[value] = self._name(parameters[-1], value)
         self.block(function.body)
         outputs = ", ".join(self.value(v).text() for v in function.outputs)
-        self.line(f"return {outputs}{',' if len(function.outputs) == 1 and name != 'main' else ''}" if outputs else "return ()")
+        self.line(
+            f"return {outputs}{',' if len(function.outputs) == 1 and name != 'main' else ''}"
+            if outputs
+            else "return ()"
+        )
         if frame.takes_weights:
             parameters.append("w")
         head = wrapped(f"def {name}({', '.join(parameters)}):", 0)
@@ -149,7 +153,11 @@ class Emitter:
             places = {d._terms[0][0][0].text: i for i, d in reversed(list(enumerate(value.dims))) if _is_symbol(d)}
             found = sorted((i, s) for s, i in places.items() if s in wanted)
             if found:
-                lines.append(self._shape_line(frame, self._values[value].text(), [i for i, _ in found], [s for _, s in found], value.rank))
+                lines.append(
+                    self._shape_line(
+                        frame, self._values[value].text(), [i for i, _ in found], [s for _, s in found], value.rank
+                    )
+                )
                 wanted -= {s for _, s in found}
         for symbol in sorted(wanted):
             lines.append(self._solved(frame, symbol))
@@ -178,7 +186,9 @@ class Emitter:
                 if symbol in sizes.symbols(dim) and sizes.solve(dim, sizes.symbol(place), bindings):
                     text = sizes.render(
                         bindings[symbol],
-                        lambda s, x=value, a=axis, p=place: f"{self._values[x].text()}.shape[{a}]" if s == p else self.symbol(s),
+                        lambda s, x=value, a=axis, p=place: (
+                            f"{self._values[x].text()}.shape[{a}]" if s == p else self.symbol(s)
+                        ),
                     )
                     return f"    {frame.symbols[symbol]} = {text}"
         # Exact division that the dims cannot prove: the sizes were checked before the call.
@@ -189,7 +199,9 @@ class Emitter:
                     rest = dim - sizes.symbol(symbol) * factor
                     if factor and symbol not in sizes.symbols(rest):
                         x = f"{self._values[value].text()}.shape[{axis}]"
-                        left = x if isinstance(rest, int) and rest == 0 else f"({x} - ({sizes.render(rest, self.symbol)}))"
+                        left = (
+                            x if isinstance(rest, int) and rest == 0 else f"({x} - ({sizes.render(rest, self.symbol)}))"
+                        )
                         return f"    {frame.symbols[symbol]} = {left} // {factor}"
         raise IrcError(f"the size {symbol} of @{frame.function.name} does not follow from the shapes of its inputs")
 
@@ -197,7 +209,7 @@ class Emitter:
         """The Python name of a size."""
         frame = self._frame
         if name not in frame.symbols:
-            frame.symbols[name] = getattr(self, "_reserved", {}).get(name) or self.fresh(name)
+            frame.symbols[name] = self._reserved.get(name) or self.fresh(name)
         return frame.symbols[name]
 
     def bind_symbol(self, name: str, text: str) -> None:
@@ -236,16 +248,68 @@ class Emitter:
                 self.bind(self.value(outer))
         outer_node, self.context.node = self.context.node, node
         operands = [None if v is None else self.value(v) for v in node.operands]
-        out = entry.rule(self.context, *node.op.group(operands), **node.keywords)
+        out = self._channels_last(node, entry.rule, operands)
+        if out is None:
+            out = entry.rule(self.context, *node.op.group(operands), **node.keywords)
         results = out if isinstance(out, tuple) else () if out is None else (out,)
         for value, expr in zip(node.results, results, strict=True):
             self.define(value, expr)
         self.context.node = outer_node
 
+    def _channels_last(self, node: Node, rule: Any, operands: list[Expr | None]) -> Expr | None:
+        """Apply an elementwise rule to what a convolution made, before it is brought into the model's layout."""
+        if Trait.ELEMENTWISE not in node.op.traits or len(node.results) != 1:
+            return None
+        views = [o for o in operands if o is not None and o.core in self.layouts]
+        if not views:
+            return None
+        permutation = self.transposed[views[0].core][1]
+        inner: list[Expr | None] = []
+        for o in operands:
+            if o is None or (o.number is not None and o.rank <= len(permutation)):
+                inner.append(o)
+            elif o.core in self.layouts and self.transposed[o.core][1] == permutation:
+                inner.append(self.transposed[o.core][0])
+            elif (turned := self._turned(o, permutation)) is not None:
+                inner.append(turned)
+            else:
+                return None
+        out = rule(self.context, *node.op.group(inner), **node.keywords)
+        made = self.context.typed(
+            out, node.result.dtype, [node.result.dims[permutation.index(a)] for a in range(len(permutation))]
+        )
+        return self.context.channels_first(made)
+
+    def _turned(self, x: Expr, permutation: tuple[int, ...]) -> Expr | None:
+        """A small operand of shape [C, 1, ..] as the vector [C] that it is with channels last."""
+        if x.rank >= len(permutation) - 1 and all(
+            d == 1 for i, d in enumerate(x.dims) if i != x.rank - len(permutation) + 1
+        ):
+            return self.context.reshape(x, (x.dims[x.rank - len(permutation) + 1],))
+        return None
+
+    def named(self, name: str, value: Value) -> Expr:
+        """The expression of a value that statements assign to `name`."""
+        return self._name(name, value)
+
+    def define_name(self, name: str, value: Value) -> None:
+        """The value is what `name` holds."""
+        self._values[value] = self._name(name, value)
+
     def define(self, value: Value, expr: Expr) -> None:
         """The expression is the value: write it down, unless its one use is near and it is short."""
         hint = identifier(value.name) if value.name else _hint(value)
         core = expr.core
+        if core in self.layouts and core.variable is None:
+            source = self.transposed[core][0]
+            source.core.hint = source.core.hint or hint
+            single = len(value.uses) == 1 and not value.is_output
+            if not (single and len(source.text()) <= SHORT):
+                self.bind(source, hint)
+            core.trivial = core.trivial or source.is_plain
+            self._values[value] = expr
+            expr.hint = hint
+            return
         if core.hint is None and not core.is_plain:
             core.hint = hint
         if expr.data is not None and expr is core:
@@ -335,7 +399,11 @@ class Emitter:
                 lines += wrapped(f"for name in ({', '.join(json.dumps(k) for k in keys)}):", 4)
                 lines.append(f"        w[name] = {make.format('w[name]')}")
         if lines:
-            out.append("\n".join(["def prepare(w):", '    """Weights in the layout that main takes."""', *lines, "    return w"]))
+            out.append(
+                "\n".join(
+                    ["def prepare(w):", '    """Weights in the layout that main takes."""', *lines, "    return w"]
+                )
+            )
         reading = []
         for name, constant in self.weights.items():
             reading += _decoding(name, constant)
@@ -427,7 +495,9 @@ class Emitter:
             if counts[e] > 1:
                 self.bind(e)
 
-    def unpack(self, x: Expr, parts: Sequence[tuple[DType, Sequence[Size]]], hints: Sequence[str] = ()) -> tuple[Expr, ...]:
+    def unpack(
+        self, x: Expr, parts: Sequence[tuple[DType, Sequence[Size]]], hints: Sequence[str] = ()
+    ) -> tuple[Expr, ...]:
         """See `Context.unpack`."""
         text = self.written(x)
         names = [self.fresh(hints[i] if i < len(hints) else "t") for i in range(len(parts))]
@@ -474,7 +544,9 @@ def _descendants(expr: Expr) -> Iterator[Expr]:
 
 def _depth(expr: Expr) -> int:
     """Levels of values written inside."""
-    return max(((e.hint is not None) + _depth(e) for e in (c.core for c in expr.children()) if not e.is_plain), default=0)
+    return max(
+        ((e.hint is not None) + _depth(e) for e in (c.core for c in expr.children()) if not e.is_plain), default=0
+    )
 
 
 def _hint(value: Value) -> str:
@@ -503,7 +575,9 @@ def _decoding(name: str, constant: Constant) -> list[str]:
     dims = ", ".join(map(str, constant.dims)) or "()"
     if dtype.is_integer:
         bits, sign = (1 << dtype.bits) - 1, 1 << (dtype.bits - 1)
-        stored = f"({stored} & {bits})" if dtype.kind == "uint" else f"(({stored} & {bits}) ^ {sign}).view(mx.int8) - {sign}"
+        stored = (
+            f"({stored} & {bits})" if dtype.kind == "uint" else f"(({stored} & {bits}) ^ {sign}).view(mx.int8) - {sign}"
+        )
         stored = stored if dtype.kind == "uint" else f"({stored})"
     elif not types.is_code(dtype):
         stored = f"{stored}.view({types.spelling(dtype)})"
@@ -515,4 +589,21 @@ def emit(model: Model, entry: str) -> Emitted:
     return Emitter(model).emit(entry)
 
 
-__all__ = ["Emitted", "Emitter", "Slot", "dtypes", "emit", "held_as"]
+def dry_run(node: Node) -> None:
+    """Run a node's rule on stand-ins for its operands; Refusal says why it cannot be lowered.
+
+    Sub-graphs are left out where their nodes are asked by themselves: those of control flow.
+    """
+    if node.op.name in ("if", "case", "while", "call", "trap", "bind_dim"):
+        return
+    emitter = Emitter(None)
+    for i, operand in enumerate(node.operands):
+        if operand is not None and not isinstance(operand, Constant):
+            emitter.define_name(f"x{i}", operand)
+    for graph in node.all_graphs():
+        for i, outer in enumerate(graph.captures()):
+            emitter.define_name(f"c{i}", outer)
+    emitter.node(node)
+
+
+__all__ = ["Emitted", "Emitter", "dry_run", "emit"]

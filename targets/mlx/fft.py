@@ -11,7 +11,9 @@ def fft(ctx, x, *, fft_type, fft_length):
     kind = ctx.result_types[0]
     dims, dtype = kind.shape, kind.dtype
     if any(isinstance(d, int) and d == 0 for d in (*x.dims, *dims)):
-        return ctx.call("mx.zeros", dims, "mx.float32" if dtype is dtypes.f32 else "mx.complex64", dtype=dtype, dims=dims)
+        return ctx.call(
+            "mx.zeros", dims, "mx.float32" if dtype is dtypes.f32 else "mx.complex64", dtype=dtype, dims=dims
+        )
     count = len(fft_length)
     if count == 1:
         extra = [f"n={fft_length[0]}"] if fft_type == "irfft" else []

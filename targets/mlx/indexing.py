@@ -1,9 +1,8 @@
 """Operators that pick or place elements by index.  MLX checks no index, so every one is clamped or dropped here."""
 
-import numpy as np
-
 from ...ir import dims as sizes
 from ...ir import dtypes
+from . import types
 from .lowering import lower
 
 
@@ -16,17 +15,11 @@ def take(ctx, x, indices, *, axis):
     axis %= x.rank
     dims = ctx.result_types[0].shape
     if x.dims[axis] == 0:
-        return ctx.call("mx.zeros", dims, f"dtype={_held(x)}", dtype=x.dtype, dims=dims)
+        return ctx.call("mx.zeros", dims, f"dtype={types.spelling(x.dtype)}", dtype=x.dtype, dims=dims)
     place = _single(indices, x.dims[axis])
     if place is not None and indices.rank == 0:
         return ctx.index(x, *[":"] * axis, str(place), dims=dims)
     return ctx.call("mx.take", x, ctx.clamped(indices, x.dims[axis]), axis=axis, dims=dims)
-
-
-def _held(x):
-    from . import types
-
-    return types.spelling(x.dtype)
 
 
 def _single(indices, size):
@@ -41,8 +34,11 @@ def _single(indices, size):
 def take_along_axis(ctx, x, indices, *, axis):
     axis %= x.rank
     if x.dims[axis] == 0:
-        return ctx.call("mx.zeros", indices.dims, f"dtype={_held(x)}", dtype=x.dtype, dims=indices.dims)
-    cut = [":" if a == axis or sizes.equal(i, n) else f":{ctx.size(i)}" for a, (i, n) in enumerate(zip(indices.dims, x.dims, strict=True))]
+        return ctx.call("mx.zeros", indices.dims, f"dtype={types.spelling(x.dtype)}", dtype=x.dtype, dims=indices.dims)
+    cut = [
+        ":" if a == axis or sizes.equal(i, n) else f":{ctx.size(i)}"
+        for a, (i, n) in enumerate(zip(indices.dims, x.dims, strict=True))
+    ]
     while cut and cut[-1] == ":":
         cut.pop()
     source = ctx.index(x, *cut) if cut else x
@@ -52,7 +48,7 @@ def take_along_axis(ctx, x, indices, *, axis):
 
 @lower("put_along_axis")
 def put_along_axis(ctx, x, indices, updates, *, axis, kind):
-    return ctx.recipe("_put_along", x, ctx.wide(indices), updates, axis % x.rank, repr(kind).replace("'", '"'), dims=x.dims)
+    return combined(ctx, "_put_along", x, ctx.wide(indices), updates, axis % x.rank, kind)
 
 
 def _starts(ctx, starts, limits):
@@ -89,7 +85,17 @@ def gather(
     operand_batching_dims, start_indices_batching_dims,
 ):  # fmt: skip
     dims = ctx.result_types[0].shape
-    rows = _rows(ctx, x, indices, offset_dims, collapsed_slice_dims, start_index_map, index_vector_dim, slice_sizes, operand_batching_dims)
+    rows = _rows(
+        ctx,
+        x,
+        indices,
+        offset_dims,
+        collapsed_slice_dims,
+        start_index_map,
+        index_vector_dim,
+        slice_sizes,
+        operand_batching_dims,
+    )
     if rows is not None:
         return rows
     dropped = sorted((*collapsed_slice_dims, *operand_batching_dims))
@@ -108,7 +114,9 @@ def _rows(ctx, x, indices, offset_dims, collapsed, index_map, vector_dim, slice_
     if any(a != axis and not sizes.equal(k, n) for a, (k, n) in enumerate(zip(slice_sizes, x.dims, strict=True))):
         return None
     lead = indices.rank - (vector_dim < indices.rank)
-    if slice_sizes[axis] != 1 or tuple(offset_dims) != tuple(i for i in range(x.rank - 1 + lead) if not axis <= i < axis + lead):
+    if slice_sizes[axis] != 1 or tuple(offset_dims) != tuple(
+        i for i in range(x.rank - 1 + lead) if not axis <= i < axis + lead
+    ):
         return None
     dims = [d for i, d in enumerate(indices.dims) if i != vector_dim]
     place = ctx.wide(indices)
@@ -137,14 +145,21 @@ def scatter(
         name = f"mx.bitwise_{kind}"
         return ctx.recipe("_scatter_each", x, ctx.wide(indices), updates, *numbers, name, dims=x.dims)
     if kind == "custom":
-        name = ctx.function(body, "combine", [("n",), ("n",)]) if False else ctx.function(body, "combine", [(1,), (1,)])
+        name = ctx.function(body, "combine", [(1,), (1,)])
         ctx.emitter.is_straight = False
         return ctx.recipe("_scatter_each", x, ctx.wide(indices), updates, *numbers, name, dims=x.dims)
-    return ctx.recipe("_scatter", *_accumulated(ctx, x, updates, kind, ctx.wide(indices)), *numbers, f'"{kind}"', dims=x.dims)
+    return combined(ctx, "_scatter", x, ctx.wide(indices), updates, *numbers, kind)
 
 
-def _accumulated(ctx, x, updates, kind, indices):
-    return x, indices, updates
-
-
-__all__ = ["np"]
+def combined(ctx, recipe, x, indices, updates, *numbers):
+    """A recipe that combines updates; sums and products of narrow floats run in f32 and are rounded once."""
+    *numbers, kind = numbers
+    dtype = x.dtype
+    wide = (lambda v: v) if kind == "replace" else ctx.wide
+    if kind in ("sum", "prod"):
+        wide = lambda v: ctx.convert(ctx.wide(v), types.accumulator(dtype))  # noqa: E731
+    x, updates = wide(x), wide(updates)
+    out = ctx.recipe(recipe, x, indices, updates, *numbers, f'"{kind}"', dims=x.dims)
+    if kind == "replace":
+        return ctx.typed(out, dtype)
+    return ctx.narrow(ctx.convert(out, types.wide(dtype)), dtype)

@@ -1,9 +1,6 @@
 """Matrix products and factorizations."""
 
-import math
-
 from ...ir import dims as sizes
-from ...ir import dtypes
 from ...ir.ops import equations
 from ...ir.ops.linalg import free_axes
 from . import types
@@ -36,7 +33,13 @@ def dot_general(
     dims, dtype = ctx.result_types[0].shape, ctx.result_types[0].dtype
     count = len(lhs_batching)
     leading = tuple(lhs_batching) == tuple(rhs_batching) == tuple(range(count))
-    if leading and len(lhs_contracting) == 1 and rhs.rank == count + 2 and lhs.rank >= count + 1 and (count == 0 or lhs.rank == count + 2):
+    if (
+        leading
+        and len(lhs_contracting) == 1
+        and rhs.rank == count + 2
+        and lhs.rank >= count + 1
+        and (count == 0 or lhs.rank == count + 2)
+    ):
         left = lhs if lhs_contracting[0] == lhs.rank - 1 else _swapped(ctx, lhs, lhs_contracting[0], count)
         right = rhs if rhs_contracting[0] == count else _swapped(ctx, rhs, count, count)
         return product(ctx, left, right, dtype, dims)
@@ -125,6 +128,3 @@ def triangular_solve(ctx, a, b, *, left_side, lower, unit_diagonal, transpose_a)
         lower = not lower
     out = ctx.recipe("_solve_triangular", a, b, lower, unit_diagonal, dims=b.dims)
     return out if left_side else ctx.method(out, "swapaxes", -1, -2)
-
-
-__all__ = ["dtypes", "math", "product"]

@@ -1,7 +1,5 @@
 """Operators that combine elements along axes, and running sums."""
 
-import math
-
 import numpy as np
 
 from ...ir import dims as sizes
@@ -198,6 +196,3 @@ def cum_sum(ctx, x, *, axis, exclusive, reverse):
 @lower("CumProd")
 def cum_prod(ctx, x, *, axis, exclusive, reverse):
     return _running(ctx, x, "mx.cumprod", axis, exclusive, reverse)
-
-
-__all__ = ["math", "reduced"]

@@ -38,6 +38,12 @@ def transpose(ctx, x, *, permutation):
 def concatenate(ctx, xs, *, axis):
     if len(xs) == 1:
         return xs[0]
+    views = [ctx.laid_out(x) for x in xs]
+    permutation = views[0][1]
+    if all(v is not x and p == permutation for (v, p), x in zip(views, xs, strict=True)):
+        dims = ctx.result_types[0].shape
+        dims = [dims[permutation.index(a)] for a in range(len(dims))]
+        return ctx.channels_first(ctx.call("mx.concatenate", [v for v, _ in views], axis=permutation[axis], dims=dims))
     return ctx.call("mx.concatenate", list(xs), axis=axis)
 
 

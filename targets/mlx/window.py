@@ -3,7 +3,6 @@
 import math
 
 from ...ir import dims as sizes
-from ...ir import dtypes
 from ...ir.ops.combination import identity
 from ...ir.ops.window import ceil_padding
 from . import types
@@ -32,9 +31,8 @@ def _padded(ctx, x, padding, fill):
     return ctx.call("mx.pad", x, [tuple(p) for p in padding], dims=dims, **keywords)
 
 
-def combined_windows(ctx, x, kind, window, strides, padding, dilations):
+def combined_windows(ctx, x, kind, window, strides, padding, dilations, dims):
     """Windows of x, in its wide type, combined by a kind that has a name."""
-    dims = ctx.result_types[0].shape
     if x.dtype.is_bool:
         kind = _LOGICAL.get(kind, kind)
     start = identity(kind, x.dtype)
@@ -53,7 +51,15 @@ def reduce_window(
         return _custom(ctx, xs, window_dimensions, window_strides, padding, base_dilations, window_dilations, body)
     x = xs[0]
     dtype = x.dtype
-    if kind in ("sum", "prod") and (sliding := _cumulative(ctx, x, kind, window_dimensions, window_strides, padding, base_dilations, window_dilations)) is not None:
+    if (
+        kind in ("sum", "prod")
+        and (
+            sliding := _cumulative(
+                ctx, x, kind, window_dimensions, window_strides, padding, base_dilations, window_dilations
+            )
+        )
+        is not None
+    ):
         return sliding
     if not all(isinstance(w, int) for w in window_dimensions):
         ctx.refuse("a window of symbolic size")
@@ -63,7 +69,9 @@ def reduce_window(
         low, high = ([p[i] for p in padding] for i in (0, 1))
         wide = ctx.recipe("_pad", wide, low, high, [d - 1 for d in base_dilations], fill)
         padding = [(0, 0)] * x.rank
-    out = combined_windows(ctx, wide, kind, window_dimensions, window_strides, padding, window_dilations)
+    out = combined_windows(
+        ctx, wide, kind, window_dimensions, window_strides, padding, window_dilations, ctx.result_types[0].shape
+    )
     return ctx.narrow(ctx.convert(out, types.wide(dtype)), dtype)
 
 
@@ -125,37 +133,54 @@ def _around(spatial, fill):
     return (fill, fill, *spatial)
 
 
-def _pool(ctx, x, kind, kernel, strides, dilations, pads, ceil_mode):
+def _pool(ctx, x, kind, kernel, strides, dilations, pads, ceil_mode, finish=lambda y: y):
+    """Windows over the spatial axes, in the layout that x was made in; `finish` is applied before that is changed."""
     pads = [ceil_padding(*row, ceil_mode) for row in zip(kernel, strides, dilations, pads, strict=True)]
-    padding = _around(pads, (0, 0))
-    return combined_windows(ctx, x, kind, _around(kernel, 1), _around(strides, 1), padding, _around(dilations, 1))
+    source, permutation = ctx.laid_out(x)
+    dtype = source.dtype
+    wide = ctx.convert(ctx.wide(source), types.accumulator(dtype)) if kind == "sum" else ctx.wide(source)
+    lists = (
+        _around(kernel, 1),
+        _around(strides, 1),
+        _around(pads, (0, 0)),
+        _around(dilations, 1),
+        ctx.result_types[0].shape,
+    )
+    lists = [[row[permutation.index(a)] for a in range(x.rank)] for row in lists]
+    out = finish(combined_windows(ctx, wide, kind, *lists))
+    out = ctx.narrow(ctx.convert(out, types.wide(dtype)), dtype)
+    return out if source is x else ctx.channels_first(out)
 
 
 @lower("MaxPool")
 def max_pool(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, storage_order, with_indices):
-    wide = ctx.wide(x)
     if with_indices:
         ctx.refuse("indices of maxima")
-    return ctx.narrow(_pool(ctx, wide, "max", kernel_shape, strides, dilations, pads, ceil_mode), x.dtype)
+    return _pool(ctx, x, "max", kernel_shape, strides, dilations, pads, ceil_mode)
 
 
 @lower("AveragePool")
 def average_pool(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, count_include_pad):
-    wide = ctx.convert(ctx.wide(x), types.accumulator(x.dtype))
     full = count_include_pad or all(p == (0, 0) for p in pads)
     if not full or (ceil_mode and any(s > 1 for s in strides)):
         ctx.refuse("an average over the elements inside only")
-    total = _pool(ctx, wide, "sum", kernel_shape, strides, dilations, pads, ceil_mode)
-    return ctx.narrow(ctx.convert(ctx.infix("/", total, math.prod(kernel_shape)), types.wide(x.dtype)), x.dtype)
+    count = math.prod(kernel_shape)
+    return _pool(ctx, x, "sum", kernel_shape, strides, dilations, pads, ceil_mode, lambda y: ctx.infix("/", y, count))
 
 
 def _global(ctx, x, name):
-    axes = tuple(range(2, x.rank))
-    if not axes:
+    if x.rank < 3:
         ctx.refuse("no spatial axes")
-    wide = ctx.convert(x, types.accumulator(x.dtype)) if name == "mean" else x
-    axis = axes[0] if len(axes) == 1 else axes
-    return ctx.convert(ctx.method(wide, name, axis=axis, keepdims=True, dims=ctx.result_types[0].shape), x.dtype)
+    source, permutation = ctx.laid_out(x)
+    axes = tuple(sorted(permutation[a] for a in range(2, x.rank)))
+    dims = ctx.result_types[0].shape
+    wide = ctx.convert(source, types.accumulator(x.dtype)) if name == "mean" else source
+    out = ctx.method(
+        wide, name, axis=axes[0] if len(axes) == 1 else axes, keepdims=True,
+        dims=[dims[permutation.index(a)] for a in range(x.rank)],
+    )  # fmt: skip
+    out = ctx.convert(out, x.dtype)
+    return out if source is x else ctx.channels_first(out)
 
 
 @lower("GlobalAveragePool")
@@ -168,6 +193,3 @@ def global_max_pool(ctx, x):
     if any(sizes.less_equal(1, d) is not True for d in x.dims[2:]):
         ctx.refuse("the maximum of axes that may be empty")
     return _global(ctx, x, "max")
-
-
-__all__ = ["combined_windows", "dtypes"]

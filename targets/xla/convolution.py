@@ -1,4 +1,4 @@
-"""Convolutions."""
+"""Convolutions.  On CPU the cheap ones are products and sums, and constant kernels are transposed ahead of time."""
 
 import math
 
@@ -33,15 +33,18 @@ def convolution(
     operand, wide = product_types(x, w, result, kernel["i"] * taps)
     plain = batch_group_count == 1 and lhs_spec == out_spec and set(lhs_dilation) <= {1}
     if ctx.platform == "cpu" and plain:
+        spec = _layout(ctx, lhs_spec)
+        there = [lhs_spec.index(c) for c in spec]
+        back = [spec.index(c) for c in lhs_spec]
+        moved = {"spec": spec, "rhs_spec": rhs_spec, "strides": window_strides, "dims": tuple(dims[i] for i in there)}
+        if taps == 1 and feature_group_count == 1 and not any(p != (0, 0) for p in padding):
+            y = _pointwise(ctx, ctx.transpose(x, there), w, operand=operand, wide=wide, precision=precision, **moved)
+            return from_sums(ctx, ctx.transpose(y, back), result)
         features = x.dims[lhs_spec.index("f")]
-        padded = any(p != (0, 0) for p in padding)
-        if taps == 1 and feature_group_count == 1 and not padded:
-            value = _pointwise(ctx, x, w, lhs_spec, rhs_spec, window_strides, dims, operand, wide, precision)
-            return from_sums(ctx, value, result)
-        if kernel["i"] == 1 and kernel["o"] in (features, features * kernel["o"]) and taps <= MOST_TAPS:
-            places = {"lhs_spec": lhs_spec, "rhs_spec": rhs_spec, "window_strides": window_strides}
-            places |= {"padding": padding, "rhs_dilation": rhs_dilation, "window_reversal": window_reversal}
-            return from_sums(ctx, _depthwise(ctx, ctx.convert(x, wide), w, dims, **places), result)
+        if kernel["i"] == 1 and (features == 1 or kernel["o"] == features) and taps <= MOST_TAPS:
+            moved |= {"padding": padding, "dilation": rhs_dilation, "reversal": window_reversal}
+            y = _depthwise(ctx, ctx.transpose(ctx.convert(x, wide), there), w, **moved)
+            return from_sums(ctx, ctx.transpose(y, back), result)
     if ctx.platform == "cpu":
         w, rhs_spec = _kernel_first(ctx, w, rhs_spec)
     value = hlo.convolution(
@@ -76,50 +79,68 @@ def _kernel_first(ctx, w, rhs_spec):
     return ctx.permuted(w, [rhs_spec.index(s) for s in spec]), spec
 
 
-def _pointwise(ctx, x, w, spec, rhs_spec, strides, dims, operand, wide, precision):
-    """A 1x1 convolution as a product of matrices, batched so that the result needs no transpose."""
-    step = [strides[int(s)] if s.isdigit() else 1 for s in spec]
-    x = ctx.convert(ctx.slice(x, [0] * x.rank, x.dims, step), operand)
-    feature, batch = spec.index("f"), spec.index("b")
-    w = ctx.reshape(w, [n for n, s in zip(w.dims, rhs_spec, strict=True) if not s.isdigit()])
-    w = ctx.convert(w, operand)
-    inner = [s for s in rhs_spec if not s.isdigit()].index("i")
-    if feature == x.rank - 1:
-        contracting = ([feature], [inner])
-        return ctx.product(x, w, contracting, ([], []), wide, precision)
-    if (batch, feature) != (0, 1):
-        order = [batch, feature, *(i for i in range(x.rank) if i not in (batch, feature))]
-        x = ctx.transpose(x, order)
+def _layout(ctx, spec):
+    """The order of axes for convolutions that are written out as products and sums, on CPU.
+
+    XLA's own convolution runs channels-last.  Where those are many, the others join them, so that nothing is transposed
+    in between; alone they are faster channels-first.
+    """
+    spatial = "".join(sorted(c for c in spec if c.isdigit()))
+    return f"b{spatial}f" if ctx.emitter.remember(_is_mostly_native) else f"bf{spatial}"
+
+
+def _is_mostly_native(model):
+    """Whether a fourth or more of the convolutions are neither 1x1 nor depthwise."""
+    total = native = 0
+    for node in model.nodes():
+        if node.op.name == "convolution":
+            kernel = dict(zip(node.keywords["rhs_spec"], node.operands[1].dims, strict=True))
+            total += 1
+            native += kernel["i"] > 1 and any(n > 1 for c, n in kernel.items() if c.isdigit())
+    return 4 * native >= total
+
+
+def _pointwise(ctx, x, w, *, spec, rhs_spec, strides, dims, operand, wide, precision):
+    """A 1x1 convolution as a product of matrices; channels-first it is batched, so that the result stays so."""
+    step = [strides[int(c)] if c.isdigit() else 1 for c in spec]
+    if max(step) > 1:
+        x = ctx.slice(x, [0] * x.rank, x.dims, step)
+    x = ctx.convert(x, operand)
+    features = [rhs_spec.index(c) for c in ("io" if spec[-1] == "f" else "oi")]
+    order = [*features, *(i for i, c in enumerate(rhs_spec) if c.isdigit())]
+    w = ctx.convert(ctx.permuted(w, order), operand)
+    w = ctx.reshape(w, w.dims[:2])
+    if spec[-1] == "f":
+        flat = ctx.reshape(x, (math.prod(x.dims[:-1]), x.dims[-1]))
+        value = ctx.product(flat, w, ([1], [0]), ([], []), wide, precision)
+    elif x.dims[0] == 1:
+        flat = ctx.reshape(x, (x.dims[1], math.prod(x.dims[2:])))
+        value = ctx.product(w, flat, ([1], [0]), ([], []), wide, precision)
     else:
-        order = list(range(x.rank))
-    flat = ctx.reshape(x, (x.dims[0], x.dims[1], math.prod(x.dims[2:])))
-    if x.dims[0] == 1:
-        value = ctx.product(w, ctx.reshape(flat, flat.dims[1:]), ([inner], [0]), ([], []), wide, precision)
-    else:
+        flat = ctx.reshape(x, (x.dims[0], x.dims[1], math.prod(x.dims[2:])))
         many = ctx.broadcast(w, (x.dims[0], *w.dims))
-        value = ctx.product(many, flat, ([inner + 1], [1]), ([0], [0]), wide, precision)
-    value = ctx.reshape(value, [dims[i] for i in order])
-    return ctx.transpose(value, [order.index(i) for i in range(x.rank)])
+        value = ctx.product(many, flat, ([2], [1]), ([0], [0]), wide, precision)
+    return ctx.reshape(value, dims)
 
 
-def _depthwise(ctx, x, w, dims, *, lhs_spec, rhs_spec, window_strides, padding, rhs_dilation, window_reversal):
+def _depthwise(ctx, x, w, *, spec, rhs_spec, strides, dims, padding, dilation, reversal):
     """A sum over the kernel's elements of shifted slices times weights: features do not mix."""
-    spatial = [s for s in lhs_spec if s.isdigit()]
-    low, high = ([padding[int(s)][k] if s.isdigit() else 0 for s in lhs_spec] for k in (0, 1))
+    spatial = [c for c in spec if c.isdigit()]
+    low, high = ([padding[int(c)][k] if c.isdigit() else 0 for c in spec] for k in (0, 1))
     if any(low) or any(high):
         x = ctx.pad(x, ctx.full(0, x.dtype), low, high)
-    w = ctx.permuted(w, [rhs_spec.index(s) for s in [*spatial, "i", "o"]])  # [spatial.., 1, features]
+    w = ctx.permuted(w, [rhs_spec.index(c) for c in [*spatial, "i", "o"]])
     w = ctx.convert(w, x.dtype)
     total = None
     for place in np.ndindex(*w.dims[:-2]):
         starts, limits, step = [0] * x.rank, list(x.dims), [1] * x.rank
-        for s, k, n in zip(spatial, place, w.dims[:-2], strict=True):
-            axis, i = lhs_spec.index(s), int(s)
-            starts[axis] = (n - 1 - k if window_reversal[i] else k) * rhs_dilation[i]
-            step[axis] = window_strides[i]
+        for c, k, n in zip(spatial, place, w.dims[:-2], strict=True):
+            axis, i = spec.index(c), int(c)
+            starts[axis] = (n - 1 - k if reversal[i] else k) * dilation[i]
+            step[axis] = strides[i]
             limits[axis] = starts[axis] + (dims[axis] - 1) * step[axis] + 1
         weights = ctx.slice(w, [*place, 0, 0], [*(p + 1 for p in place), 1, w.dims[-1]])
-        weights = ctx.broadcast_in_dim(ctx.reshape(weights, (w.dims[-1],)), dims, [lhs_spec.index("f")])
+        weights = ctx.broadcast_in_dim(ctx.reshape(weights, (w.dims[-1],)), dims, [spec.index("f")])
         term = ctx.apply("multiply", ctx.broadcast(ctx.slice(x, starts, limits, step), dims), weights)
         total = term if total is None else ctx.apply("add", total, term)
     return total

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from .mlir import func, hlo, ir
 INLINE_BYTES = 1024
 """Constants of at most this many bytes are printed in the module."""
 
+Answer = TypeVar("Answer")
 Permutation: TypeAlias = tuple[int, ...] | None
 
 _SPLAT_BY_ATTRIBUTE = (dtypes.f64, dtypes.f32, dtypes.f16, dtypes.bf16)
@@ -88,6 +89,7 @@ class Emitter:
         self._functions: dict[str, _Written] = {}
         self._current: _Written | None = None
         self._trapping: dict[Graph, bool] = {}
+        self._answers: dict[Any, Any] = {}
 
     def emit(self, entry: str) -> Emitted:
         function = self.model.entry(entry)
@@ -112,6 +114,13 @@ class Emitter:
             ],
             self.traps,
         )
+
+    def remember(self, question: Callable[[Model], Answer]) -> Answer:
+        """The answer of a rule's question about the whole model, asked once."""
+        if question not in self._answers:
+            self._answers[question] = question(self.model)
+        answer: Answer = self._answers[question]
+        return answer
 
     # Functions
 

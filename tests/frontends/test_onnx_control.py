@@ -247,3 +247,18 @@ def test_late_nodes_survive_the_text_form():
     again = parse_model(text)
     assert print_model(again, inline_weights=True) == text
     assert evaluate(again, [np.array(True), np.ones((3, 1), np.float32)])[0].shape == (3,)
+
+
+def test_a_branch_that_cannot_be_typed_becomes_a_trap():
+    squeeze = branch([("Squeeze", ["x", "axis"], ["b"])], initializers=[("axis", np.array([1]))])
+    flatten = branch([("Reshape", ["x", "flat"], ["b"])], initializers=[("flat", np.array([-1]))])
+    imported = checked(conditional(squeeze, flatten, x=("n", 3)))
+    (node,) = imported.main.body.nodes
+    assert [n.op.name for n in node.graphs["then"][0].nodes] == ["trap"]
+    assert evaluate(imported, [np.array(False), np.zeros((2, 3), np.float32)])[0].shape == (6,)
+
+
+def test_an_if_of_which_no_branch_can_be_typed_is_invalid():
+    squeeze = branch([("Squeeze", ["x", "axis"], ["b"])], initializers=[("axis", np.array([1]))])
+    with pytest.raises(FormatError, match="only axes of size 1"):
+        import_onnx(conditional(squeeze, squeeze, x=("n", 3)))

@@ -160,13 +160,17 @@ def test_other_types(dtype):
     assert linear.dtype == np.dtype(dtype)
 
 
-def test_symbolic_result_sizes():
+@pytest.mark.parametrize("coordinate_mode", [*PLAIN, "tf_half_pixel_for_nn", "tf_crop_and_resize"])
+@pytest.mark.parametrize("mode, antialias", [("nearest", False), ("linear", False), ("cubic", False), ("linear", True)])
+def test_symbolic_result_sizes(coordinate_mode, mode, antialias):
     x = X[:, :, :4]
-    want = run("Resize", x, dims=(1, 2, 8, 3), mode="linear")
+    roi = (0.0, 0.0, 0.25, -0.5, 1.0, 1.0, 0.75, 1.5) if coordinate_mode == "tf_crop_and_resize" else ()
+    more = {"mode": mode, "coordinate_mode": coordinate_mode, "antialias": antialias, "roi": roi}
+    want = run("Resize", x, dims=(1, 2, 8, 3), **more)
     types = [tensor(dtypes.f32, N, C, H, W)]
     for decompose in (False, True):
-        got = run("Resize", x, dims=(N, C, 2 * H, W // 2), mode="linear", types=types, decompose=decompose)
-        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+        got = run("Resize", x, dims=(N, C, 2 * H, W // 2), **more, types=types, decompose=decompose)
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=2e-6)
 
 
 def test_axes_that_stay_are_not_touched():

@@ -147,6 +147,8 @@ INTEGERS = [
     ("x & -1", lambda b, x: b.and_(x, -1), []),
     ("x & 1", lambda b, x: b.and_(x, 1), ["and"]),
     ("x << 0", lambda b, x: b.shift_left(x, 0), []),
+    ("x ^ 2", lambda b, x: b.Pow(x, b.constant(2, dtypes.i64)), ["multiply"]),
+    ("x ^ 2.0 rounds", lambda b, x: b.Pow(x, b.constant(2.0)), ["Pow"]),
     ("not not", lambda b, x: b.not_(b.not_(x)), []),
     ("0 - x", lambda b, x: b.subtract(b.constant(0, dtypes.i32), x), ["subtract"]),
     ("wider and back", lambda b, x: b.convert(b.convert(x, dtype=dtypes.i64), dtype=dtypes.i32), []),

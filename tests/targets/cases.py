@@ -159,9 +159,9 @@ def pairs(dtype: DType, *key: object) -> tuple[Any, Any]:
 
 ULPS: dict[str, float] = {
     "exponential": 2, "exponential_minus_one": 4, "log": 2, "log_plus_one": 4, "logistic": 4, "tanh": 6, "sqrt": 1,
-    "rsqrt": 2, "cbrt": 4, "sine": 4, "cosine": 4, "tan": 8, "asin": 8, "acos": 8, "atan": 6, "sinh": 16, "cosh": 16, "asinh": 8,
-    "acosh": 8, "atanh": 16, "erf": 8, "erfc": 32, "erf_inv": 32, "lgamma": 64, "digamma": 64, "power": 16, "atan2": 8,
-    "divide": 1, "add": 0, "subtract": 0, "multiply": 0,
+    "rsqrt": 2, "cbrt": 4, "sine": 4, "cosine": 4, "tan": 8, "asin": 8, "acos": 8, "atan": 6, "sinh": 16, "cosh": 16,
+    "asinh": 8, "acosh": 8, "atanh": 16, "erf": 8, "erfc": 32, "erf_inv": 32, "lgamma": 64, "digamma": 64,
+    "power": 16, "atan2": 8, "divide": 1, "add": 0, "subtract": 0, "multiply": 0,
 }  # fmt: skip
 """Bounds for floats of 32 bits and more that good libraries meet; narrower ones are rounded once: 1."""
 

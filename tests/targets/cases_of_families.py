@@ -35,7 +35,8 @@ def _indexing() -> list[Case]:
                   start_index_map=(0, 1), index_vector_dim=1, slice_sizes=(1, 2, 2)),
             _case("put_along_axis", d.name, (x, indices(i64, (3, 4, 2), -7, 7), values(d, (3, 4, 2), "new")), axis=1),
             _case("scatter", d.name, (x, indices(i32, (4, 1), -1, 4), values(d, (4, 5, 2), "new")),
-                  update_window_dims=(1, 2), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,), index_vector_dim=1),
+                  update_window_dims=(1, 2), inserted_window_dims=(0,),
+                  scatter_dims_to_operand_dims=(0,), index_vector_dim=1),
         ]  # fmt: skip
         for starts in ((0, 3, 1), (-1, 9, 0)):
             arrays = (x, values(d, (2, 2, 2), "block"), *(np.asarray(s) for s in starts))
@@ -240,7 +241,8 @@ def _products() -> list[Case]:
             for kind in ("none", "transpose", "adjoint"):
                 out += [
                     _case("triangular_solve", f"{d}-{lower}-{kind}-{left}-{unit}",
-                          (root, right if left else np.swapaxes(right, 1, 2)), lower=lower, transpose_a=kind, left_side=left, unit_diagonal=unit, ulps=256, scale=16.0)
+                          (root, right if left else np.swapaxes(right, 1, 2)), lower=lower, transpose_a=kind,
+                          left_side=left, unit_diagonal=unit, ulps=256, scale=16.0)
                     for left, unit in ((True, False), (False, False), (True, True))
                 ]  # fmt: skip
     out.append(_case("cholesky", "empty", (np.zeros((2, 0, 0), np.float32),)))

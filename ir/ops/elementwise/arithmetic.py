@@ -40,7 +40,7 @@ def scipy_special():
 
 def width(ctx) -> int:
     """Bits of the first operand's element type."""
-    return ctx.node.operands[0].dtype.bits
+    return int(ctx.node.operands[0].dtype.bits)
 
 
 def bit_pattern(ctx, x):

@@ -37,7 +37,7 @@ def _conv_by_taps(x, w, stride, dilation, groups, dtype, product):
     for g in range(groups):
         total = mx.zeros((x.shape[0], *out, features), dtype)
         for place in _places(w.shape[1:-1]):
-            offset = [0, *(p * d for p, d in zip(place, dilation)), g * channels]
+            offset = [0, *(p * d for p, d in zip(place, dilation, strict=True)), g * channels]
             part = _slid(x, offset, [x.shape[0], *out, channels], step)
             tap = w[(slice(g * features, (g + 1) * features), *place)]
             total = total + product(part.reshape(-1, channels), tap.T).reshape(total.shape)

@@ -12,7 +12,7 @@ def _clamped(i, size):
 
 def _starts(starts, limits):
     """Starts of a block as one vector, clamped so that the block fits."""
-    rows = [mx.clip(s, 0, max(limit, 0)).astype(mx.int32) for s, limit in zip(starts, limits)]
+    rows = [mx.clip(s, 0, max(limit, 0)).astype(mx.int32) for s, limit in zip(starts, limits, strict=True)]
     return mx.stack(rows)
 
 
@@ -45,10 +45,10 @@ def _window_index(indices, shape, sizes, vector_dim, index_map, dropped, window_
     rank = len(lead) + len(kept)
     spread = [d for d in range(rank) if d not in window_dims]
     dims = [1] * rank
-    for d, n in zip(spread, lead):
+    for d, n in zip(spread, lead, strict=True):
         dims[d] = n
     flat, inside = base.reshape(dims), inside.reshape(dims)
-    for axis, d in zip(kept, window_dims):
+    for axis, d in zip(kept, window_dims, strict=True):
         place = mx.arange(sizes[axis], dtype=mx.int64) * strides[axis]
         flat = flat + place.reshape([-1 if j == d else 1 for j in range(rank)])
         dims[d] = sizes[axis]

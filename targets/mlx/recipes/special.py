@@ -38,8 +38,6 @@ def _precise_exp(x):
     return p * mx.power(mx.array(2.0, x.dtype), half) * mx.power(mx.array(2.0, x.dtype), mx.clip(k, -300, 300) - half)
 
 
-
-
 def _erfc(x):
     """1 - erf(x) without cancellation."""
     z = mx.minimum(mx.abs(x), 40)
@@ -84,7 +82,9 @@ def _lgamma_positive(x):
         shift = mx.where(small, shift + 1, shift)
     z = x + shift
     r = 1 / (z * z)
-    series = (1 / 12 - r * (1 / 360 - r * (1 / 1260 - r * (1 / 1680 - r * (1 / 1188 - r * (691 / 360360 - r / 156)))))) / z
+    series = (
+        1 / 12 - r * (1 / 360 - r * (1 / 1260 - r * (1 / 1680 - r * (1 / 1188 - r * (691 / 360360 - r / 156)))))
+    ) / z
     return (z - 0.5) * (mx.log(z) - 1) - 0.5 + 0.5 * math.log(2 * math.pi) + series - mx.log(product)
 
 

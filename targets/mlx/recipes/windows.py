@@ -15,8 +15,8 @@ def _pad(x, low, high, interior, value):
             shape = [*x.shape[:axis], x.shape[axis] * (step + 1), *x.shape[axis + 1 :]]
             keep = [slice(None)] * axis + [slice(0, shape[axis] - step)]
             x = spread.reshape(shape)[tuple(keep)]
-    x = mx.pad(x, [(max(a, 0), max(b, 0)) for a, b in zip(low, high)], constant_values=value)
-    cut = [slice(max(-a, 0), max(n - max(-b, 0), 0)) for a, b, n in zip(low, high, x.shape)]
+    x = mx.pad(x, [(max(a, 0), max(b, 0)) for a, b in zip(low, high, strict=True)], constant_values=value)
+    cut = [slice(max(-a, 0), max(n - max(-b, 0), 0)) for a, b, n in zip(low, high, x.shape, strict=True)]
     return x[tuple(cut)]
 
 
@@ -29,12 +29,12 @@ def _places(window):
 
 def _slid(x, offset, out, strides):
     """The element at `offset` of each window: a strided slice."""
-    return x[tuple(slice(o, o + max(n - 1, 0) * s + (n > 0), s) for o, n, s in zip(offset, out, strides))]
+    return x[tuple(slice(o, o + max(n - 1, 0) * s + (n > 0), s) for o, n, s in zip(offset, out, strides, strict=True))]
 
 
 def _out_shape(shape, window, strides, dilations):
     """How many windows fit, an axis."""
-    rows = zip(shape, window, strides, dilations)
+    rows = zip(shape, window, strides, dilations, strict=True)
     return [max((n - ((w - 1) * d + 1)) // s + 1, 0) for n, w, s, d in rows]
 
 
@@ -43,7 +43,9 @@ def _reduce_window(x, window, strides, dilations, combine, identity):
     for axis in range(x.ndim):
         if window[axis] == 1 and strides[axis] == 1:
             continue
-        out = _out_shape(x.shape, *([v if i == axis else 1 for i, v in enumerate(a)] for a in (window, strides, dilations)))
+        out = _out_shape(
+            x.shape, *([v if i == axis else 1 for i, v in enumerate(a)] for a in (window, strides, dilations))
+        )
         step = [strides[axis] if i == axis else 1 for i in range(x.ndim)]
         total = None
         for k in range(window[axis] if out[axis] else 0):
@@ -60,7 +62,7 @@ def _reduce_window_custom(xs, inits, window, strides, dilations, combine):
     if 0 in out:
         return state
     for place in _places(window):
-        parts = [_slid(x, [p * d for p, d in zip(place, dilations)], out, strides) for x in xs]
+        parts = [_slid(x, [p * d for p, d in zip(place, dilations, strict=True)], out, strides) for x in xs]
         made = combine(*state, *parts)
         state = tuple(mx.broadcast_to(m, out) for m in (made if isinstance(made, tuple) else (made,)))
     return state
@@ -74,7 +76,7 @@ def _best_in_window(x, padding, window, strides, dilations, out, sign, fill):
     flat = mx.arange(x.size, dtype=mx.int64).reshape(x.shape)
     low = [p[0] for p in padding]
     high = [(n - 1) * s + (w - 1) * d + 1 - x.shape[i] - low[i] if n else padding[i][1]
-            for i, (n, s, w, d) in enumerate(zip(out, strides, window, dilations))]  # fmt: skip
+            for i, (n, s, w, d) in enumerate(zip(out, strides, window, dilations, strict=True))]  # fmt: skip
     none = [0] * x.ndim
     padded = _pad(x, low, high, none, fill)
     where = _pad(flat, low, high, none, mx.array(-1, mx.int64))
@@ -82,7 +84,7 @@ def _best_in_window(x, padding, window, strides, dilations, out, sign, fill):
     if 0 in out:
         return best, index
     for place in _places(window):
-        offset = [p * d for p, d in zip(place, dilations)]
+        offset = [p * d for p, d in zip(place, dilations, strict=True)]
         value, at = _slid(padded, offset, out, strides), _slid(where, offset, out, strides)
         better = value > best if sign > 0 else value < best
         better = (better | (value != value)) & (best == best)
