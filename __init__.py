@@ -93,7 +93,7 @@ def import_onnx(source: Any) -> Model:
 
 
 def load(path: str | Path, *, verify: bool = True) -> Model:
-    """The model of a container file; its weights stay mapped.  FormatError or VerifyError says what is wrong with it."""
+    """The model of a container file; its weights stay mapped.  FormatError or VerifyError says what is wrong."""
     from .ir.container import load as load_container
 
     model = load_container(Path(path))

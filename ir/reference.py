@@ -145,7 +145,11 @@ class Evaluator:
 
     def fold(self, node: Node) -> tuple[Any, ...]:
         """Results of a node whose operands are all constants and whose attributes hold no symbol."""
-        return self.evaluate(node, [None if v is None else self.value(v, _Frame()) for v in node.operands], _Frame())
+        return self.apply(node, [None if v is None else self.value(v, _Frame()) for v in node.operands])
+
+    def apply(self, node: Node, operands: Sequence[Any]) -> tuple[Any, ...]:
+        """Results of one node on arrays; its attributes hold no symbol."""
+        return self.evaluate(node, operands, _Frame())
 
     def evaluate(self, node: Node, operands: Sequence[Any], frame: _Frame) -> tuple[Any, ...]:
         """Results of one node, rounded to their types and checked against them."""

@@ -113,7 +113,9 @@ def _fold(model: Model, rewriter: Rewriter, affine: _Affine, derived: dict[Const
         )
     new_bias = _new_bias(build, layer, None if bias is None else inside(bias), scale, shift)
     if new_bias is not None:
-        new_bias = publish(f"{bias.name if bias is not None and bias.name else layer.op.name}.folded", new_bias)
+        stem = (weights.name or layer.op.name).removesuffix(".weight")
+        named = bias.name if bias is not None and bias.name else f"{stem}.bias"
+        new_bias = publish(f"{named}.folded", new_bias)
     attributes = layer.attributes.as_dict()
     if layer.op.name == "Gemm" and new_bias is not None:
         attributes["beta"] = 1.0

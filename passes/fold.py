@@ -160,7 +160,10 @@ class _State:
         self.rewriter.replace(node, values)
 
     def name(self, result: Value, node: Node) -> str:
-        return result.name or (node.location.source[0] if node.location.source else node.op.name)
+        """What to call new contents: as the result is called, else as the weight that moved or the source node."""
+        moved = node.operands[:1] if Trait.MOVES_DATA in node.op.traits else ()
+        weight = next((v.name for v in moved if isinstance(v, Constant) and v.name), None)
+        return result.name or weight or (node.location.source[0] if node.location.source else node.op.name)
 
     def move(self, node: Node) -> None:
         """Recompute the node in `init`; its results become placeholders until it is known which are used."""

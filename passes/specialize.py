@@ -182,18 +182,22 @@ class _Specializer:
     def graph(self, old: Graph, new: Graph, scope: _Scope) -> Step:
         build = Builder(self.model, new)
         for node in old.nodes:
-            graphs: dict[str, tuple[Graph, ...]] = {}
-            for key, group in node.graphs.items():
-                graphs[key] = tuple(Graph() for _ in group)
-                for inner, copy in zip(group, graphs[key], strict=True):
-                    # The builder finds assumptions' and dims' function through the graph's parent.
-                    copy.parent = scope.function
-                    self.inputs(node, inner, copy, scope)
-                    yield self.graph(inner, copy, scope)
-            if node.op.name == "call":
-                yield from self.callee(node, scope)
-            self.node(node, build, graphs, scope)
+            yield from self.whole_node(node, build, scope)
         new.set_outputs([self.value(v, scope) for v in old.outputs])
+
+    def whole_node(self, node: Node, build: Builder, scope: _Scope) -> Step:
+        """A node, its sub-graphs and the function that it calls."""
+        graphs: dict[str, tuple[Graph, ...]] = {}
+        for key, group in node.graphs.items():
+            graphs[key] = tuple(Graph() for _ in group)
+            for inner, copy in zip(group, graphs[key], strict=True):
+                # The builder finds assumptions' and dims' function through the graph's parent.
+                copy.parent = scope.function
+                self.inputs(node, inner, copy, scope)
+                yield self.graph(inner, copy, scope)
+        if node.op.name == "call":
+            yield from self.callee(node, scope)
+        self.node(node, build, graphs, scope)
 
     def inputs(self, node: Node, old: Graph, new: Graph, scope: _Scope) -> None:
         """Inputs of a sub-graph.  What had its operand's type has it again: operands are typed more exactly by now."""

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,13 @@ class Executable:
         self._positions = {n: i for i, n in enumerate(self._names)}
         self._output_names = tuple(self.entry.output_names)
 
+    @cached_property
+    def _staged(self) -> bool:
+        """Whether the entry runs in stages, with the host's help."""
+        from .staging import needs_staging
+
+        return needs_staging(self.entry, self.backend)
+
     @property
     def input_types(self) -> dict[str, Any]:
         """Name to type of each input."""
@@ -82,7 +90,7 @@ class Executable:
         except (KeyError, AttributeError, TypeError):
             ordered = [self._as_array(v, a) for v, a in zip(self.entry.inputs, ordered, strict=True)]
             program = self._checked(ordered)
-        as_numpy = not ordered or any([isinstance(a, np.ndarray) for a in ordered])  # noqa: C419  (a generator is slower on so few)
+        as_numpy = not ordered or any([isinstance(a, np.ndarray | list) for a in ordered])  # noqa: C419  (a generator is slower on so few)
         return Outputs(program.run(ordered, as_numpy), self._output_names)
 
     def _ordered(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
@@ -110,6 +118,8 @@ class Executable:
         return slots
 
     def _as_array(self, value: Value, argument: Any) -> Any:
+        if not isinstance(value.type, TensorType):
+            return _as_content(value, argument)
         if isinstance(argument, np.ndarray | np.generic):
             return np.asarray(argument)
         if self.backend.dtype_of(argument) is not None:
@@ -120,8 +130,14 @@ class Executable:
 
     def _checked(self, arguments: Sequence[Any]) -> Program:
         """Check the arguments, then find, load or compile the program for their shapes; the next call finds it."""
-        bound = self.bind([tuple(a.shape) for a in arguments], [self._dtype(a) for a in arguments])
+        tensors = [isinstance(v.type, TensorType) for v in self.entry.inputs]
+        bound = self.bind(
+            [tuple(a.shape) if t else () for a, t in zip(arguments, tensors, strict=True)],
+            [self._dtype(a) if t else None for a, t in zip(arguments, tensors, strict=True)],
+        )
         program = self._get(bound)
+        if not all(tensors):
+            return program
         with self._lock:
             if len(self._calls) >= self._capacity:
                 self._calls.clear()
@@ -136,7 +152,9 @@ class Executable:
             raise InputError(f"{type(argument).__name__} is not an array of target {self.backend.name}")
         return dtype
 
-    def bind(self, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[DType] | None = None) -> dict[str, int]:
+    def bind(
+        self, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[DType | None] | None = None
+    ) -> dict[str, int]:
         """Values of the entry's dims for these input shapes; InputError or AssumptionError says what does not fit."""
         bound: dict[str, Size] = {}
         for i, value in enumerate(self.entry.inputs):
@@ -163,7 +181,7 @@ class Executable:
 
     def _get(self, bound: Mapping[str, int]) -> Program:
         """The program for these dims; one thread compiles, others wait for it."""
-        if not self.backend.per_shape:
+        if not self.backend.per_shape or self._staged:
             bound = {}
         key = tuple(sorted(bound.items()))
         with self._lock:
@@ -187,6 +205,10 @@ class Executable:
             self.load_count += 1
             self.report.add_time("load", time.perf_counter() - started)
             return program
+        if self._staged:
+            from .staging import StagedProgram
+
+            return StagedProgram(self.model, self.entry, self.backend, self.report, self._state)
         from .lower import lower
 
         legal = lower(self.model, self.entry.name, self.backend, bound, self.report)
@@ -281,6 +303,15 @@ class Executable:
 def _bindings(dim: Size, bound: Mapping[str, Size]) -> str:
     known = [f"{s}={bound[s]}" for s in sizes.symbols(dim) if s in bound]
     return f" (where {', '.join(known)})" if known else ""
+
+
+def _as_content(value: Value, argument: Any) -> Any:
+    """A sequence as a list of arrays, an absent optional as None."""
+    if isinstance(argument, list | tuple):
+        return [np.asarray(a) if not isinstance(a, list | tuple) else _as_content(value, a) for a in argument]
+    if argument is None or isinstance(argument, np.ndarray) or hasattr(argument, "shape"):
+        return argument
+    raise InputError(f"input {value.name!r} expects a value of type {value.type}, got {type(argument).__name__}")
 
 
 class _Missing:

@@ -16,6 +16,10 @@ class Report:
     constant_bytes: int = 0
     decomposed: dict[str, int] = field(default_factory=dict)
     """Composites that the target does not lower natively, with how often they were decomposed."""
+    segments: int = 0
+    """Programs compiled for an entry that runs in stages."""
+    host_steps: int = 0
+    """What the host does between them: reads of values that decide shapes, branches, sequences, strings."""
     seconds: dict[str, float] = field(default_factory=dict)
 
     def add_time(self, stage: str, seconds: float) -> None:
@@ -29,5 +33,7 @@ class Report:
             "constants": self.constants,
             "constant_bytes": self.constant_bytes,
             "decomposed": dict(self.decomposed),
+            "segments": self.segments,
+            "host_steps": self.host_steps,
             "seconds": dict(self.seconds),
         }

@@ -1,6 +1,6 @@
 """Runs what docs/ and README.md show: Python blocks, command lines, texts of models; checks links and names.
 
-A page's Python blocks run in order in a process of their own.  A block whose first line is `# folder/file.py` runs as if
+A page's Python blocks run in order in a process of their own.  One whose first line is `# folder/file.py` runs as if
 it stood at the end of that file, so its relative imports work; one of tests/ has its test functions called.
 """
 

@@ -326,7 +326,7 @@ def _factor(term: Term, inverted: bool) -> list[Term]:
 
 
 def _parts(value: Value) -> list[tuple[Value, bool]]:
-    """(operand, whether it divides) of a multiplication, division or float conversion; empty for everything else."""
+    """(operand, whether it divides) of a product, a float conversion or a negation; empty for everything else."""
     node = value.node
     if node is None:
         return []
@@ -334,6 +334,8 @@ def _parts(value: Value) -> list[tuple[Value, bool]]:
     if node.op.name in ("multiply", "divide") and x is not None and y is not None and value.dtype.is_float:
         return [(x, False), (y, node.op.name == "divide")]
     if node.op.name == "convert" and x is not None and x.dtype.is_float and value.dtype.is_float:
+        return [(x, False)]
+    if node.op.name == "negate" and x is not None and x.dtype.is_float:
         return [(x, False)]
     return []
 
@@ -361,6 +363,7 @@ def _leaves_of(value: Value, stops: set[Value]) -> tuple[list[tuple[Value, bool]
             coefficient = coefficient / constant if inverted and constant else coefficient * constant
         elif parts and current.node is not None:
             inside[current.node] = None
+            coefficient = -coefficient if current.node.op.name == "negate" else coefficient
             stack.extend((v, inverted != below) for v, below in parts)
         else:
             leaves.append((current, inverted))

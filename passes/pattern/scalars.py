@@ -9,11 +9,13 @@ import numpy as np
 from ...ir.graph import Constant, Value
 from ...ir.model import Model
 from ...ir.reference import Evaluator
+from ...ir.types import TensorType
 from ..canonicalize.table import splat
 from .terms import TOLERANCE
 
 _CONE = 32
-"""Nodes of `init` that are evaluated to learn one number."""
+_ELEMENTS = 64
+"""Values and elements of `init` that are looked at to learn one number."""
 
 
 def number(value: Value | None) -> float | None:
@@ -34,35 +36,30 @@ def about(a: float | None, b: float) -> bool:
 def _derived(constant: Constant) -> Any | None:
     """The one element of a small derived constant, evaluated together with the few nodes that it depends on."""
     model = constant.owner
-    size = constant.tensor.size
-    if not isinstance(model, Model) or not isinstance(size, int) or size != 1:
+    if not isinstance(model, Model) or constant.tensor.size != 1:
         return None
     index = next((i for i, c in enumerate(model.derived) if c is constant), None)
     if index is None:
         return None
-    order, seen = [], set()
-    stack = [model.init.outputs[index]]
-    while stack:
-        node = stack.pop().node
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        order.append(node)
-        operands = [v for v in node.operands if v is not None]
-        small = all(isinstance(v.tensor.size, int) and v.tensor.size <= 64 for v in operands)
-        if len(order) > _CONE or not small or any(node.all_graphs()):
-            return None
-        stack.extend(operands)
-    order.sort(key=lambda n: n._order) if model.init._numbered else order.reverse()
-    evaluator = Evaluator(model)
     known: dict[Value, Any] = {}
-    for node in order:
-        operands = []
-        for v in node.operands:
-            if isinstance(v, Constant) and v.data is None:
-                return None
-            operands.append(None if v is None else v.data.numpy() if isinstance(v, Constant) and v.data else known[v])
-        from ...ir.reference import _Frame
+    found = _evaluated(Evaluator(model), model.init.outputs[index], known)
+    return None if found is None else np.asarray(found).reshape(-1)[0]
 
-        known.update(zip(node.results, evaluator.evaluate(node, operands, _Frame()), strict=True))
-    return np.asarray(known[model.init.outputs[index]]).reshape(-1)[0]
+
+def _evaluated(evaluator: Evaluator, value: Value, known: dict[Value, Any]) -> Any | None:
+    """Contents of a value of `init`; None when they are large or take many nodes to compute."""
+    if value in known:
+        return known[value]
+    size = value.tensor.size if isinstance(value.type, TensorType) and value.type.is_static else None
+    if not isinstance(size, int) or size > _ELEMENTS or len(known) > _CONE:
+        return None
+    if isinstance(value, Constant):
+        return None if value.data is None else value.data.numpy()
+    node = value.node
+    if node is None or any(node.all_graphs()):
+        return None
+    operands = [None if v is None else _evaluated(evaluator, v, known) for v in node.operands]
+    if any(v is not None and o is None for v, o in zip(node.operands, operands, strict=True)):
+        return None
+    known.update(zip(node.results, evaluator.apply(node, operands), strict=True))
+    return known[value]

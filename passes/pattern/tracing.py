@@ -76,16 +76,29 @@ class Tracer:
     def square(self, x: Term) -> OneOf:
         return self.any_of(self.multiply(x, x), self.power(x, 2.0), self.Pow(x, 2.0))
 
-    def mean(self, x: Term, axes: str, keepdims: bool = True) -> OneOf:
-        """The mean along axes (captured): `ReduceMean`, or a sum divided by a number captured as `<axes>_count`."""
+    def mean(self, x: Term, axes: str) -> OneOf:
+        """The mean along axes that stay with size 1: `ReduceMean`, or a sum times a number captured as `<axes>_factor`."""
         total = self.any_of(
-            self.ReduceSum(x, axes=self.attribute(axes)),
-            self.past(["reshape", "broadcast_in_dim"], self.reduce((x,), axes=self.attribute(axes), kind="sum")),
+            self.ReduceSum(x, axes=self.attribute(axes), keepdims=True),
+            self.reshape(self.reduce((x,), axes=self.attribute(axes), kind="sum")),
+            self.reshape(self.ReduceSum(x, axes=self.attribute(axes), keepdims=False)),
         )
-        mean = self.ReduceMean(x, axes=self.attribute(axes), keepdims=keepdims)
-        return self.any_of(
-            Default(mean, {f"{axes}_count": None}), self.product(total, scalar=f"{axes}_count")
+        whole = self.any_of(
+            self.ReduceMean(x, axes=self.attribute(axes), keepdims=True),
+            self.reshape(self.ReduceMean(x, axes=self.attribute(axes), keepdims=False)),
         )
+        return self.any_of(Default(whole, {f"{axes}_factor": None}), self.product(total, scalar=f"{axes}_factor"))
+
+    def clip(self, x: Term, low: float, high: float) -> OneOf:
+        """x limited to [low, high], however it is written."""
+        forms: list[Term] = [
+            self.Clip(x, low, high), self.clamp(low, x, high), self.minimum(self.maximum(x, low), high),
+            self.maximum(self.minimum(x, high), low),
+        ]  # fmt: skip
+        if low == 0:
+            forms.append(self.minimum(self.Relu(x), high))
+            forms.append(self.Clip(self.Relu(x), low, high))
+        return self.any_of(*forms)
 
     def __getattr__(self, name: str) -> Callable[..., Apply]:
         if name.startswith("__"):

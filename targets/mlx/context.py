@@ -103,8 +103,10 @@ class Context:
         self.emitter.need(name)
         return self.call(name, *arguments, dtype=dtype, dims=dims, **keywords)
 
-    def infix(self, operator: str, x: Any, y: Any, dtype: DType | None = None) -> Expr:
-        """`x operator y`; constants stand as Python numbers beside arrays."""
+    def infix(
+        self, operator: str, x: Any, y: Any, dtype: DType | None = None, dims: Sequence[Size] | None = None
+    ) -> Expr:
+        """`x operator y`; constants stand as Python numbers beside arrays.  `dims`: the result's, if not the broadcast."""
         level = OPERATORS[operator]
         left, right = self.weakly(x, y)
         like = x if isinstance(x, Expr) else y
@@ -113,10 +115,11 @@ class Context:
         if operator in ("+", "*") and self._is_float(like):
             right_level = level + 1
         parts = (*self.pieces(left, left_level), f" {operator} ", *self.pieces(right, right_level))
-        dims = self.broadcast([a.dims for a in (x, y) if isinstance(a, Expr)])
+        if dims is None:
+            dims = self.broadcast([a.dims for a in (x, y) if isinstance(a, Expr)])
         if dtype is None:
             dtype = dtypes.bool_ if level == COMPARE else like.dtype
-        return Expr(parts, level, dtype, dims)
+        return Expr(parts, level, dtype, tuple(dims))
 
     def negative(self, x: Expr) -> Expr:
         """`-x`."""

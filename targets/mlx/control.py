@@ -9,7 +9,8 @@ from .lowering import lower
 def _branch(ctx, graph, names):
     """Write a branch that assigns its outputs to names."""
     emitter = ctx.emitter
-    emitter.block(graph)
+    with emitter.inlining(graph):
+        emitter.block(graph)
     if names:
         emitter.assign(names, [emitter.value(v) for v in graph.outputs])
 
@@ -69,15 +70,17 @@ def while_(ctx, inits, *, cond, body):
         emitter.define_name(name, value)
     for name, value in zip(names, cond.inputs, strict=True):
         emitter.define_name(name, value)
-    count = _trip_count(node, cond, body)
+    count = trip_count(node)
     if count is not None:
         with emitter.indented(f"for _ in range({ctx.size(count)}):"):
             _step(ctx, body, names)
     else:
         emitter.is_straight = False
-        if all(_is_light(emitter, n) for n in cond.nodes):
+        with emitter.inlining(cond), emitter.tentative() as written:
             emitter.block(cond)
-            with emitter.indented(f"while {emitter.written(ctx.method(emitter.value(cond.outputs[0]), 'item'))}:"):
+            condition = emitter.written(ctx.method(emitter.value(cond.outputs[0]), "item"))
+        if not written:
+            with emitter.indented(f"while {condition}:"):
                 _step(ctx, body, names)
         else:
             with emitter.indented("while True:"):
@@ -88,15 +91,6 @@ def while_(ctx, inits, *, cond, body):
                 _step(ctx, body, names)
     ctx.node = node
     return _named(ctx, names)
-
-
-def _is_light(emitter, node):
-    """Whether a node of a condition is surely written inside the expression of its one user."""
-    return (
-        node.op.name in ("compare", "and", "or", "not")
-        and all(len(r.uses) == 1 for r in node.results)
-        and len(node.graph) == 1
-    )
 
 
 def _step(ctx, body, names):
@@ -112,8 +106,9 @@ def _step(ctx, body, names):
         emitter.assign([n for n, _ in rows], [e for _, e in rows])
 
 
-def _trip_count(node, cond, body):
-    """How often a loop runs that counts one state up to a known limit, or None."""
+def trip_count(node):
+    """How often a while node runs that counts one state up to a known limit, or None; its condition is then not written."""
+    (cond,), (body,) = node.graphs["cond"], node.graphs["body"]
     test = cond.outputs[0].node
     if test is None or test.op.name != "compare" or len(cond) != 1 or test.keywords["direction"] not in ("lt", "le"):
         return None

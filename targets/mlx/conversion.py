@@ -71,13 +71,20 @@ def recast(ctx: Context, x: Expr, dtype: DType) -> Expr:
 
 def _narrow_bits(ctx: Context, x: Expr, dtype: DType) -> Expr:
     """Bits of types below a byte, one element a byte on the device."""
-    if x.dtype.bits != dtype.bits:
-        ctx.refuse(f"bits of {x.dtype} read as {dtype}")
-    bits, sign = (1 << dtype.bits) - 1, 1 << (dtype.bits - 1)
     code = ctx.typed(x, types.carrier(x.dtype))
-    if x.dtype.kind == "int":
-        code = ctx.method(ctx.infix("&", code, bits), "view", dtypes.u8, dtype=dtypes.u8)
-    if dtype.kind == "int":
-        code = ctx.method(code, "view", dtypes.i8, dtype=dtypes.i8)
+    if x.dtype.kind == "int" or x.dtype.bits >= 8:
+        made = DType.of(f"u{max(x.dtype.bits, 8)}")
+        code = code if code.dtype is made else ctx.method(code, "view", made, dtype=made)
+        code = ctx.infix("&", code, (1 << x.dtype.bits) - 1) if x.dtype.bits < 8 else code
+    dims = ctx.result_types[0].shape
+    if x.dtype.bits > dtype.bits:
+        code = ctx.recipe("_split_bits", code, x.dtype.bits, dtype.bits, dtype=dtypes.u8, dims=dims)
+    elif x.dtype.bits < dtype.bits:
+        made = DType.of(f"u{max(dtype.bits, 8)}")
+        code = ctx.recipe("_join_bits", code, x.dtype.bits, types.spelling(made), dtype=made, dims=dims)
+    held = types.carrier(dtype)
+    code = code if code.dtype is held else ctx.method(code, "view", held, dtype=held)
+    if dtype.kind == "int" and dtype.bits < 8:
+        sign = 1 << (dtype.bits - 1)
         code = ctx.infix("-", ctx.infix("^", code, sign), sign)
     return ctx.typed(code, dtype)

@@ -6,6 +6,10 @@ from . import types
 from .lowering import lower
 
 
+_NATIVE = (dtypes.f32, dtypes.f16, dtypes.bf16)
+"""Element types that MLX convolves."""
+
+
 def _last(rank):
     """Channels first to last: [N, C, spatial..] -> [N, spatial.., C]."""
     return (0, *range(2, rank), 1)
@@ -46,7 +50,7 @@ def _convolved(ctx, x, w, stride, padding, dilation, groups, dims):
 
 
 def _supported(ctx, dtype, spatial, groups, x):
-    if not dtype.is_float or types.is_code(dtype):
+    if dtype not in _NATIVE:
         ctx.refuse(f"mx.conv of {dtype}")
     if spatial > 3 or spatial < 1:
         ctx.refuse(f"mx.conv has no {spatial} spatial axes")
@@ -129,7 +133,7 @@ def convolution(
     flip = bool(spatial) and all(window_reversal)
     out_dims = [dims[out_spec.index(c)] for c in ("b", *digits, "f")]
     sums = (source, kernel, window_strides, padding, lhs_dilation, rhs_dilation, groups, flip, dtype, out_dims)
-    native = dtype.is_float and not types.is_code(x.dtype) and 1 <= spatial <= (3 if groups == 1 else 2)
+    native = x.dtype in _NATIVE and w.dtype in _NATIVE and dtype.is_float and 1 <= spatial <= (3 if groups == 1 else 2)
     native = native and all(
         sizes.less_equal(1, d) is True or not isinstance(d, int) for d in (*source.dims, *kernel.dims, *out_dims)
     )

@@ -55,12 +55,12 @@ for _name, _function in {
     lower(_name)(_plain(_in_mlx(_function)))
 
 for _name, _function, _recipe in (
-    ("exponential", "mx.exp", "_exp"), ("sine", "mx.sin", "_sin"), ("cosine", "mx.cos", "_cos"), ("erf", "mx.erf", "_erf"),
+    ("exponential", "mx.exp", "_exp"), ("sine", "mx.sin", "_sin"), ("cosine", "mx.cos", "_cos"),
 ):  # fmt: skip
     lower(_name)(_plain(_in_double(_function, _recipe)))
 
 for _name, _recipe in {
-    "cbrt": "_cbrt", "erfc": "_erfc", "erf_inv": "_erfinv", "lgamma": "_lgamma", "digamma": "_digamma",
+    "cbrt": "_cbrt", "erf": "_erf", "erfc": "_erfc", "erf_inv": "_erfinv", "lgamma": "_lgamma", "digamma": "_digamma",
 }.items():  # fmt: skip
     lower(_name)(_single(lambda ctx, x, recipe=_recipe: ctx.recipe(recipe, x)))
 
@@ -320,7 +320,7 @@ def real(ctx, x):
 
 @lower("imag")
 def imag(ctx, x):
-    return ctx.attribute(x, "imag") if x.dtype.is_complex else ctx.call("mx.zeros_like", x)
+    return ctx.attribute(x, "imag") if x.dtype.is_complex else ctx.full(0, x.dtype, x.dims)
 
 
 @lower("conj")

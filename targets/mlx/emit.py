@@ -23,6 +23,7 @@ from ...ir.operators import Trait
 from ...ir.types import TensorType
 from . import recipes, types
 from .context import ATOM, POSTFIX, Context
+from .control import trip_count
 from .expression import Expr, identifier
 from .lowering import load
 from .wrapping import COLUMNS, wrapped
@@ -82,6 +83,8 @@ class Emitter:
         self._reserved: dict[str, str] = {}
         self._functions: dict[str, tuple[str, bool]] = {}
         self._written: list[str] = []
+        self._inlined: set[Graph] = set()
+        self._unread = _conditions_not_written(model)
 
     def emit(self, entry: str) -> Emitted:
         assert self.model is not None
@@ -244,7 +247,7 @@ class Emitter:
         if entry is None:
             raise IrcError(f"{node.label}: mlx has no lowering of {node.op.name}")
         for graph in node.all_graphs():
-            for outer in graph.captures():
+            for outer in graph.captures() if graph not in self._unread else ():
                 self.bind(self.value(outer))
         outer_node, self.context.node = self.context.node, node
         operands = [None if v is None else self.value(v) for v in node.operands]
@@ -288,6 +291,21 @@ class Emitter:
             return self.context.reshape(x, (x.dims[x.rank - len(permutation) + 1],))
         return None
 
+    @contextmanager
+    def inlining(self, graph: Graph) -> Iterator[None]:
+        """Inside it, what the graph only yields is written where its result goes, not assigned to a name first."""
+        self._inlined.add(graph)
+        yield
+        self._inlined.discard(graph)
+
+    @contextmanager
+    def tentative(self) -> Iterator[list[str]]:
+        """Statements written inside it are taken back and stand in the list that it gives."""
+        count, taken = len(self._lines), list[str]()
+        yield taken
+        taken += self._lines[count:]
+        del self._lines[count:]
+
     def named(self, name: str, value: Value) -> Expr:
         """The expression of a value that statements assign to `name`."""
         return self._name(name, value)
@@ -319,10 +337,12 @@ class Emitter:
             expr = made
         expr.hint = expr.hint or hint
         self._values[value] = expr
-        uses = value.uses
+        uses = [u for u in value.uses if not isinstance(u[0], Node) or u[0].graph not in self._unread]
         if not uses or expr.is_plain:
             return
         user = uses[0][0]
+        if len(uses) == 1 and user in self._inlined:
+            return
         near = len(uses) == 1 and isinstance(user, Node) and user.graph is value.graph and not any(user.all_graphs())
         if not near or len(expr.text()) > SHORT or (core.hint == hint and value.name and _depth(core) > 2):
             self.bind(expr)
@@ -532,6 +552,14 @@ class Emitter:
         self.is_straight = False
         self.traps.append(message)
         self.line(f"raise RuntimeError({json.dumps(message)})")
+
+
+def _conditions_not_written(model: Model | None) -> set[Graph]:
+    """Conditions of loops that become `for`."""
+    if model is None:
+        return set()
+    loops = (n for n in model.nodes() if n.op.name == "while")
+    return {n.graphs["cond"][0] for n in loops if trip_count(n) is not None}
 
 
 def _descendants(expr: Expr) -> Iterator[Expr]:

@@ -1,6 +1,7 @@
 """Matrix products and factorizations."""
 
 from ...ir import dims as sizes
+from ...ir import dtypes
 from ...ir.ops import equations
 from ...ir.ops.linalg import free_axes
 from . import types
@@ -11,11 +12,11 @@ def product(ctx, a, b, dtype, dims=None):
     """a @ b in `dtype`: floats by MLX (f16 and bf16 in f32), integers exactly."""
     if not dtype.is_integer:
         if a.dtype.is_bool:
-            ctx.refuse("matrix products of bool")
+            a, b = (ctx.convert(v, dtypes.f32) for v in (a, b))
+            return ctx.typed(ctx.infix("!=", ctx.infix("@", a, b), 0), dtypes.bool_, dims)
         wide = types.accumulator(a.dtype)
         a, b = (ctx.convert(ctx.wide(v), wide) for v in (a, b))
-        out = ctx.infix("@", a, b)
-        out = ctx.typed(out, wide, dims)
+        out = ctx.infix("@", a, b, wide, ctx.result_types[0].shape if dims is None else dims)
         return ctx.narrow(ctx.convert(out, types.wide(dtype)), dtype)
     held = types.carrier(dtype)
     small = a.dtype.bits <= 8 and b.dtype.bits <= 8 and dtype.bits <= 32
@@ -77,8 +78,8 @@ def gemm(ctx, a, b, c, *, alpha, beta, transpose_a, transpose_b):
     a, b = (_swapped(ctx, v, 0, 0) if t else v for v, t in ((a, transpose_a), (b, transpose_b)))
     keywords = {k: v for k, v in (("alpha", alpha), ("beta", beta)) if v != 1}
     if c is None:
-        out = ctx.infix("@", a, b)
-        return ctx.typed(out if alpha == 1 else ctx.infix("*", out, ctx.scalar(alpha, dtype)), dtype, dims)
+        out = ctx.infix("@", a, b, dtype, dims)
+        return out if alpha == 1 else ctx.infix("*", out, ctx.scalar(alpha, dtype))
     return ctx.call("mx.addmm", c, a, b, dtype=dtype, dims=dims, **keywords)
 
 

@@ -1,5 +1,7 @@
 """Operators that combine elements along axes, and running sums."""
 
+import math
+
 import numpy as np
 
 from ...ir import dims as sizes
@@ -23,6 +25,8 @@ def reduced(ctx, x, axes, kind, keepdims=False):
     dims = tuple(1 if i in axes else d for i, d in enumerate(x.dims) if keepdims or i not in axes)
     keywords = {"axis": _axis(axes), **({"keepdims": True} if keepdims else {})}
     dtype = x.dtype
+    if kind == "sum" and dtype is dtypes.f8e8m0fnu:
+        return ctx.full(math.nan, dtype, dims)  # it starts from 0, which this type has not
     if kind in ("sum", "prod"):
         wide = types.accumulator(dtype)
         x = ctx.convert(ctx.wide(x), wide)
@@ -40,13 +44,13 @@ def reduced(ctx, x, axes, kind, keepdims=False):
         return ctx.method(x, "any" if kind == "max" else "all", dims=dims, **keywords)
     wide = ctx.wide(x)
     if any(sizes.less_equal(1, x.dims[a]) is not True for a in axes):
-        return ctx.narrow(_padded_extreme(ctx, wide, axes, kind, keywords, dims), dtype)
+        return ctx.narrow(_padded_extreme(ctx, wide, axes, kind, keywords, dims, dtype), dtype)
     return ctx.narrow(ctx.method(wide, _FUNCTIONS[kind], dims=dims, **keywords), dtype)
 
 
-def _padded_extreme(ctx, x, axes, kind, keywords, dims):
+def _padded_extreme(ctx, x, axes, kind, keywords, dims, dtype):
     """max or min along axes that may be empty: one identity element more along each."""
-    value = x.dtype.min_value() if kind == "max" else x.dtype.max_value()
+    value = dtype.min_value() if kind == "max" else dtype.max_value()
     filler = ctx.scalar(value, x.dtype)
     weak = Slot(filler, LOWEST, True) if filler.number is not None else filler
     widths = [(0, 1) if a in axes and sizes.less_equal(1, d) is not True else (0, 0) for a, d in enumerate(x.dims)]

@@ -31,12 +31,16 @@ def _padded(ctx, x, padding, fill):
     return ctx.call("mx.pad", x, [tuple(p) for p in padding], dims=dims, **keywords)
 
 
-def combined_windows(ctx, x, kind, window, strides, padding, dilations, dims):
+def _identity(ctx, kind, dtype, wide):
+    """The identity of a kind of `dtype`, in the type that windows are combined in."""
+    return ctx.scalar(identity(kind, dtype).astype(wide.numpy), wide)
+
+
+def combined_windows(ctx, x, kind, window, strides, padding, dilations, dims, dtype):
     """Windows of x, in its wide type, combined by a kind that has a name."""
     if x.dtype.is_bool:
         kind = _LOGICAL.get(kind, kind)
-    start = identity(kind, x.dtype)
-    fill = ctx.array(start, x.dtype)
+    fill = _identity(ctx, kind, dtype, x.dtype)
     window = [ctx.static(w, "a window size") for w in window]
     x = _padded(ctx, x, padding, fill)
     numbers = (list(window), list(strides), list(dilations))
@@ -65,12 +69,12 @@ def reduce_window(
         ctx.refuse("a window of symbolic size")
     wide = ctx.convert(ctx.wide(x), types.accumulator(dtype)) if kind in ("sum", "prod") else ctx.wide(x)
     if any(d != 1 for d in base_dilations):
-        fill = ctx.array(identity(kind, wide.dtype), wide.dtype)
+        fill = _identity(ctx, kind, dtype, wide.dtype)
         low, high = ([p[i] for p in padding] for i in (0, 1))
         wide = ctx.recipe("_pad", wide, low, high, [d - 1 for d in base_dilations], fill)
         padding = [(0, 0)] * x.rank
     out = combined_windows(
-        ctx, wide, kind, window_dimensions, window_strides, padding, window_dilations, ctx.result_types[0].shape
+        ctx, wide, kind, window_dimensions, window_strides, padding, window_dilations, ctx.result_types[0].shape, dtype
     )
     return ctx.narrow(ctx.convert(out, types.wide(dtype)), dtype)
 
@@ -147,7 +151,7 @@ def _pool(ctx, x, kind, kernel, strides, dilations, pads, ceil_mode, finish=lamb
         ctx.result_types[0].shape,
     )
     lists = [[row[permutation.index(a)] for a in range(x.rank)] for row in lists]
-    out = finish(combined_windows(ctx, wide, kind, *lists))
+    out = finish(combined_windows(ctx, wide, kind, *lists, dtype))
     out = ctx.narrow(ctx.convert(out, types.wide(dtype)), dtype)
     return out if source is x else ctx.channels_first(out)
 

@@ -16,7 +16,9 @@ def wrapped(text: str, indent: int) -> list[str]:
         return [margin + text]
     head, inner, tail = text[: start + 1], text[start + 1 : _match(text, start)], text[_match(text, start) :]
     items = split(inner)
-    if len(items) > 1 or text[start] != "(" or head[:-1].rstrip()[-1:].isalnum():
+    before = head[:-1].rstrip()[-1:]
+    subscript = text[start] == "[" and (before.isalnum() or before in ("_", ")", "]"))
+    if len(items) > 1 or (text[start] != "(" and not subscript) or (text[start] == "(" and before.isalnum()):
         one = ", ".join(items)
         if indent + 4 + len(one) <= COLUMNS and text[start] == "(":
             body = [f"{margin}    {one}"]

@@ -65,7 +65,7 @@ NARROW = {
     dtypes.u32: dtypes.i64,
     dtypes.bf16: dtypes.f32,
 }
-"""Types that ONNX Runtime has few arithmetic kernels for, and the type to compute in; casting back wraps (or rounds)."""
+"""Types that ONNX Runtime has few arithmetic kernels for, and the type to compute in; casting back wraps or rounds."""
 
 
 def arithmetic(ctx, kind, *xs, **attributes):

@@ -73,7 +73,9 @@ def _begin(ctx, x, starts, sizes):
     type_ = vector[0].tensor.with_dims([len(vector)])
     joined = ctx.op("Concat", *vector, type=type_, axis=0)
     last = ctx.ints([d - s for d, s in zip(x.dims, sizes, strict=True)])
-    return ctx.op("Max", ctx.op("Min", joined, last, type=type_), ctx.constant([0] * len(vector), dtypes.i64), type=type_)
+    return ctx.op(
+        "Max", ctx.op("Min", joined, last, type=type_), ctx.constant([0] * len(vector), dtypes.i64), type=type_
+    )
 
 
 @lower("dynamic_slice")
@@ -94,9 +96,17 @@ def dynamic_update_slice(ctx, x, update, starts):
     grid = begin.tensor.with_dims([*update.dims, 1])
     columns = []
     for axis, size in enumerate(update.dims):
-        line = ctx.op("Range", ctx.constant(0, dtypes.i64), ctx.reshape(ctx.ints([size]), ()), ctx.constant(1, dtypes.i64), type=begin.tensor.with_dims([size]))  # fmt: skip
+        line = ctx.op(
+            "Range",
+            ctx.constant(0, dtypes.i64),
+            ctx.reshape(ctx.ints([size]), ()),
+            ctx.constant(1, dtypes.i64),
+            type=begin.tensor.with_dims([size]),
+        )
         first = ctx.op("Gather", begin, ctx.constant(axis, dtypes.i64), type=begin.tensor.with_dims([]))
-        placed = ctx.reshape(ctx.op("Add", line, first, type=line.type), [size if i == axis else 1 for i in range(x.rank)] + [1])
+        placed = ctx.reshape(
+            ctx.op("Add", line, first, type=line.type), [size if i == axis else 1 for i in range(x.rank)] + [1]
+        )
         columns.append(ctx.broadcast(placed, grid.dims))
     indices = ctx.op("Concat", *columns, type=grid.with_dims([*update.dims, x.rank]), axis=-1)
     return ctx.op("ScatterND", x, indices, update)

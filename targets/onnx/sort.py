@@ -23,5 +23,7 @@ def sort(ctx, xs, *, axis, kind, comparator):
     key = xs[0]
     wide = key if key.dtype in (dtypes.i32, dtypes.i64) else ctx.cast(key, dtypes.i64)
     types = (wide.type, key.tensor.with_dtype(dtypes.i64))
-    _, order = ctx.ops("TopK", wide, ctx.ints([key.dims[axis]]), types=types, axis=axis, largest=int(kind == "descending"), sorted=1)
+    _, order = ctx.ops(
+        "TopK", wide, ctx.ints([key.dims[axis]]), types=types, axis=axis, largest=int(kind == "descending"), sorted=1
+    )
     return tuple(ctx.op("GatherElements", x, order, type=x.type, axis=axis) for x in xs)

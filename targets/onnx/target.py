@@ -70,7 +70,9 @@ class OnnxProgram:
 
     def run(self, arguments: Sequence[Any], as_numpy: bool) -> Sequence[Any]:
         if self._odd:
-            raise IrcError(f"ONNX Runtime's Python interface cannot pass {self._odd}; export the model and run it elsewhere")
+            raise IrcError(
+                f"ONNX Runtime's Python interface cannot pass {self._odd}; export the model and run it elsewhere"
+            )
         feeds = {n: a for n, a in zip(self._given, arguments, strict=True) if n in self._inputs}
         return [np.array(r) if isinstance(r, np.ndarray) else r for r in self._session.run(None, feeds)]
 
@@ -84,7 +86,9 @@ def _without_numpy(proto: onnx.ModelProto) -> list[str]:
     for info in (*proto.graph.input, *proto.graph.output):
         if info.type.HasField("tensor_type"):
             dtype = DType.from_onnx(info.type.tensor_type.elem_type)
-            if dtype.name == "bf16" or (dtype.bits < (16 if dtype.is_float else 8) and dtype.kind not in ("bool", "string")):
+            if dtype.name == "bf16" or (
+                dtype.bits < (16 if dtype.is_float else 8) and dtype.kind not in ("bool", "string")
+            ):
                 found.append(f"{info.name} of type {dtype}")
     return found
 

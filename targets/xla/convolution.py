@@ -82,21 +82,23 @@ def _kernel_first(ctx, w, rhs_spec):
 def _layout(ctx, spec):
     """The order of axes for convolutions that are written out as products and sums, on CPU.
 
-    XLA's own convolution runs channels-last.  Where those are many, the others join them, so that nothing is transposed
-    in between; alone they are faster channels-first.
+    XLA's own convolution runs channels-last.  Where that does much of the work, the others join it, so that nothing is
+    transposed in between; alone they are faster channels-first.
     """
     spatial = "".join(sorted(c for c in spec if c.isdigit()))
     return f"b{spatial}f" if ctx.emitter.remember(_is_mostly_native) else f"bf{spatial}"
 
 
 def _is_mostly_native(model):
-    """Whether a fourth or more of the convolutions are neither 1x1 nor depthwise."""
+    """Whether a fourth or more of the convolutions' products are neither 1x1 nor depthwise ones."""
     total = native = 0
     for node in model.nodes():
         if node.op.name == "convolution":
             kernel = dict(zip(node.keywords["rhs_spec"], node.operands[1].dims, strict=True))
-            total += 1
-            native += kernel["i"] > 1 and any(n > 1 for c, n in kernel.items() if c.isdigit())
+            taps = math.prod(n for c, n in kernel.items() if c.isdigit())
+            products = math.prod(node.result.dims) * kernel["i"] * taps
+            total += products
+            native += products if kernel["i"] > 1 and taps > 1 else 0
     return 4 * native >= total
 
 

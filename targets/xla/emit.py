@@ -142,8 +142,9 @@ class Emitter:
                 scope.error = self.context.full(0, dtypes.i32)
             self._nodes(function.body)
             outputs = [self.value(v) for v in function.outputs] + ([scope.error] if scope.error else [])
-            func.ReturnOp([o.value for o in outputs])
-        signature = ir.FunctionType.get([a.type for a in block.arguments], [o.value.type for o in outputs])
+            returned = [o.value for o in outputs]
+            func.ReturnOp(returned)
+        signature = ir.FunctionType.get([a.type for a in block.arguments], [v.type for v in returned])
         operation.attributes["function_type"] = ir.TypeAttr.get(signature)
         self._current = outer
         return written

@@ -70,7 +70,9 @@ def _on_ort(case: Case, feeds: dict[str, Any]) -> Sequence[Any]:
     types = {i.name: i.type for i in case.model.graph.input}
     given = {n: _for_ort(v, types[n]) for n, v in feeds.items() if n in wanted}
     if any(isinstance(v, ort.OrtValue) for v in given.values()):
-        values = {n: v if isinstance(v, ort.OrtValue) else ort.OrtValue.ortvalue_from_numpy(v) for n, v in given.items()}
+        values = {
+            n: v if isinstance(v, ort.OrtValue) else ort.OrtValue.ortvalue_from_numpy(v) for n, v in given.items()
+        }
         outputs = session.run_with_ort_values(None, values)
     else:
         outputs = session.run(None, given)

@@ -69,7 +69,9 @@ def _results(cases: dict[str, Case], queue: Iterator[str], target: str, jobs: in
             workers.append(worker)
         if not workers:
             break
-        ready = wait([w.connection for w in workers], timeout=max(0, min(w.deadline for w in workers) - time.monotonic()))
+        ready = wait(
+            [w.connection for w in workers], timeout=max(0, min(w.deadline for w in workers) - time.monotonic())
+        )
         for worker in list(workers):
             if worker.connection in ready:
                 result = _received(worker)

@@ -1,15 +1,16 @@
-"""The main job on a published detector with free height and width, typed as a user would: import, compile, run, verify."""
+"""The main job on a published detector of free height and width, as a user types it: import, compile, run, verify."""
 
 from __future__ import annotations
 
 import json
 
-import irc
 import numpy as np
 import onnx
 import pytest
-from irc.cli.main import run
 from PIL import Image, ImageDraw, ImageFont
+
+import irc
+from irc.cli.main import run
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def det(tmp_path, call, model_path):
 
 @pytest.mark.parametrize("target, compiled", [("xla", 1), ("mlx", 0)])
 def test_compile_without_shapes_then_run_at_two(det, call, tmp_path, target, compiled):
-    """xla compiles once a shape and not again; mlx runs one module, compiled when the artifact was made, for all shapes."""
+    """xla compiles once a shape and not again; mlx runs one module, compiled with the artifact, for all shapes."""
     artifact = tmp_path / f"det.{target}"
     code, out, err = call("compile", det, "--target", target, "-o", artifact)
     assert code == 0, err
@@ -106,7 +107,17 @@ def test_verify_finds_a_weight_that_is_one_percent_off(det, call, model_path, tm
     container = tmp_path / "planted.ir"
     irc.save(irc.import_onnx(planted), container)
     for path, judge in ((planted, model_path("det")), (container, model_path("det")), (container, det)):
-        words = ("verify", path, "--against", judge, "--input", f"x={tmp_path / 'page.npy'}", "--target", "mlx{compile=off}", "--layers")
+        words = (
+            "verify",
+            path,
+            "--against",
+            judge,
+            "--input",
+            f"x={tmp_path / 'page.npy'}",
+            "--target",
+            "mlx{compile=off}",
+            "--layers",
+        )
         code, out, err = call(*words)
         assert code == 1, out + err
         assert "DIFFERS" in out

@@ -84,9 +84,9 @@ def _right(got: Any, wanted: Any, ulps: float, scale: float | None) -> Any:
         size = np.maximum(np.abs(wanted), scale or 0)
         unit = np.finfo(wanted.dtype).eps * np.where(np.isfinite(size), size, 1)
         parts = [(p(got), p(wanted)) for p in (np.real, np.imag)]
-        return np.logical_and(
-            *[(g == w) | (np.isnan(g) & np.isnan(w)) | (np.abs(g - w) <= ulps * unit) for g, w in parts]
-        )
+        with np.errstate(all="ignore"):
+            near = [(g == w) | (np.isnan(g) & np.isnan(w)) | (np.abs(g - w) <= ulps * unit) for g, w in parts]
+        return np.logical_and(*near)
     if not dtype.is_float:
         return got == wanted
     g, w = got.astype(np.float64), wanted.astype(np.float64)

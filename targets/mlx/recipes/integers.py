@@ -114,3 +114,17 @@ def _sticky(x):
     lost = x & 0xFFF
     large = (x > 1 << 24) | (x < -(1 << 24)) if x.dtype in (mx.int32, mx.int64) else x > 1 << 24
     return mx.where(large, (x - lost) | mx.where(lost != 0, 1 << 11, 0).astype(x.dtype), x)
+
+
+def _split_bits(a, width, part):
+    """Unsigned integers as their parts of a few bits each, along a new last axis, the lowest first."""
+    mask = (1 << part) - 1
+    return mx.stack([((a >> shift) & mask).astype(mx.uint8) for shift in range(0, width, part)], axis=-1)
+
+
+def _join_bits(a, part, dtype):
+    """The inverse of splitting: the last axis as the bits of one integer, the lowest first."""
+    total = mx.zeros(a.shape[:-1], dtype)
+    for i in range(a.shape[-1]):
+        total = total | (a[..., i].astype(dtype) << (i * part))
+    return total

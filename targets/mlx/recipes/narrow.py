@@ -55,8 +55,7 @@ def _encode_powers(x, saturate):
     bits = x.view(mx.int32)
     fraction = bits & 0x7FFFFF
     exponent = bits >> 23
-    up = (fraction > 0x400000) | ((fraction == 0x400000) & ((exponent & 1) == 1))
-    code = exponent + up
+    code = exponent + (fraction >= 0x400000)
     code = mx.where(exponent == 0, mx.where(fraction > 0x600000, 1, 0), code)
     top = 254 if saturate else 255
     code = mx.where(code > 254, top, code)

@@ -4,7 +4,7 @@ import math
 
 import mlx.core as mx
 
-from .floats import _exp
+from .floats import _exp, _sin
 
 
 def _erfc_scale(z):
@@ -107,7 +107,7 @@ def _lgamma(x):
     above = mx.where(mx.abs(z - 2) <= 0.25, _lgamma_near(near_two) + mx.log1p(near_two), above)
     above = mx.where(z > 1e30, z * (mx.log(z) - 1), above)
     part = mx.abs(x - mx.round(x))
-    below = math.log(math.pi) - mx.log(mx.abs(mx.sin(math.pi * part))) - above
+    below = math.log(math.pi) - mx.log(mx.abs(_sin(math.pi * part) if x.dtype == mx.float64 else mx.sin(math.pi * part))) - above
     below = mx.where(part == 0, math.inf, below)
     return mx.where(mx.abs(x) == math.inf, math.inf, mx.where(x < 0.5, below, above))
 

@@ -1,0 +1,192 @@
+"""The way from a softmax back to the product of queries and keys: scales, softcap, masks, sinks met on it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from ...ir import dims as sizes
+from ...ir.dims import Size
+from ...ir.graph import Node, Value
+from ..pattern import Match, equal, number
+from .contraction import Contraction, contraction
+
+HIDES = -1e4
+"""A fill at or below this gives a masked key no weight, whatever the scores are."""
+_LONGEST = 24
+
+
+@dataclass
+class Mask:
+    """What is added to scores (`factor` times), or a predicate of the keys that count (`fill` is what others get)."""
+
+    value: Value
+    factor: float = 1.0
+    fill: float | None = None
+    inverted: bool = False
+    level: tuple[Size, ...] = ()
+
+
+@dataclass
+class Scores:
+    """softmax input = mask(softcap(scale * product)); `leads` are the groupings of the axes before the last two."""
+
+    product: Contraction
+    scale: float
+    softcap: float
+    masks: list[Mask]
+    sinks: Value | None
+    leads: list[tuple[Size, ...]]
+    nodes: list[Node] = field(default_factory=list)
+
+
+def scores_of(m: Match, value: Value) -> Scores:
+    """Walk back from a softmax's operand; refuses at the first node that has no place in attention."""
+    factor, softcap = 1.0, 0.0
+    masks: list[Mask] = []
+    sinks: Value | None = None
+    leads: list[tuple[Size, ...]] = []
+    nodes: list[Node] = []
+    keys = value.dims[-1]
+    for _ in range(_LONGEST):
+        node = value.node
+        if node is None:
+            m.refuse("the softmax's operand is no product of queries and keys", value, m.root)
+        product = contraction(node)
+        if product is not None:
+            leads.append(value.dims[:-2])
+            scale = factor * softcap if softcap else factor
+            return Scores(product, scale, softcap, masks, sinks, leads, [*nodes, node])
+        if node.graph is not m.root.graph:
+            m.refuse("the scores are computed in another graph", node)
+        nodes.append(node)
+        x, y = (*node.operands, None, None)[:2]
+        match node.op.name:
+            case "convert" if x is not None and x.dtype.is_float and node.result.dtype.is_float:
+                value = x
+            case "reshape" if x is not None and x.rank >= 2:
+                same = equal(x.dims[-1], value.dims[-1]) and equal(x.dims[-2], value.dims[-2])
+                m.need(same, "a reshape mixes the queries or the keys with other axes", node)
+                leads.append(value.dims[:-2])
+                value = x
+            case "multiply" | "divide" if (by := _scalar(node)) is not None:
+                factor *= by[1]
+                value = by[0]
+            case "tanh" if x is not None:
+                m.need(not softcap and factor > 0, "tanh of the scores stands where no softcap does", node)
+                softcap, factor, value = factor, 1.0, x
+            case "add" | "subtract" if x is not None and y is not None:
+                m.need(not softcap, "a mask is added before the softcap", node)
+                value, mask, sign = _added(m, node, x, y)
+                if mask is not None:
+                    masks.append(Mask(mask, sign * factor, level=node.result.dims))
+            case "select":
+                m.need(not softcap, "a mask is applied before the softcap", node)
+                value, mask_ = _selected(m, node, factor)
+                masks.append(mask_)
+            case "concatenate" if sinks is None and len(node.operands) == 2 and not softcap:
+                m.need(factor == 1.0 and not masks, "the sinks are scaled or masked with the scores", node)
+                assert x is not None
+                value, sinks = x, y
+            case other:
+                m.refuse(f"the scores pass through {other}", node)
+        m.need(equal(value.dims[-1], keys) or sinks is not None, "the keys change along the way", node)
+    m.refuse("the way from the softmax to the product is too long", value)
+
+
+def _scalar(node: Node) -> tuple[Value, float] | None:
+    """(operand, factor) of a multiplication or division by a number."""
+    x, y = node.operands
+    if x is None or y is None:
+        return None
+    if (by := number(y)) is not None and by != 0:
+        return x, (1 / by if node.op.name == "divide" else by)
+    if node.op.name == "multiply" and (by := number(x)) is not None and by != 0:
+        return y, by
+    return None
+
+
+def _distance(value: Value | None, limit: int = 10) -> int | None:
+    """Steps back to the nearest contraction through what may stand on the way; None if there is none."""
+    frontier = [value]
+    for steps in range(limit):
+        below: list[Value | None] = []
+        for v in frontier:
+            if v is None or v.node is None:
+                continue
+            if contraction(v.node) is not None:
+                return steps
+            if v.node.op.name in ("convert", "reshape", "multiply", "divide", "tanh", "add", "subtract", "select"):
+                below.extend(v.node.operands)
+        frontier = below[:32]
+    return None
+
+
+def _added(m: Match, node: Node, x: Value, y: Value) -> tuple[Value, Value | None, float]:
+    """(scores, mask, its sign) of a sum; of scores less their maximum there is no mask."""
+    if node.op.name == "subtract" and _is_maximum_of(y, x):
+        return x, None, 1.0
+    first, second = _distance(x), _distance(y)
+    # The scores have the full shape; a mask that is itself a product (a learnt bias) is usually further away.
+    forward = second is None or (first is not None and first <= second)
+    if node.op.name == "subtract":
+        m.need(first is not None, "what is subtracted from is no product", node)
+        return x, y, -1.0
+    scores, mask = (x, y) if forward else (y, x)
+    same = scores.rank == node.result.rank and all(map(equal, scores.dims, node.result.dims))
+    m.need(same, "the mask has a larger shape than the scores", mask)
+    return scores, mask, 1.0
+
+
+def _is_maximum_of(value: Value, x: Value) -> bool:
+    node = value.node
+    while node is not None and node.op.name in ("reshape", "broadcast_in_dim", "maximum"):
+        below = node.operands[0]
+        node = below.node if below is not None else None
+    last = x.rank - 1
+    return (
+        node is not None
+        and node.operands[0] is x
+        and (node.op.name == "ReduceMax" or (node.op.name == "reduce" and node.keywords["kind"] == "max"))
+        and tuple(a % x.rank for a in node.keywords["axes"]) == (last,)
+    )
+
+
+def _selected(m: Match, node: Node, factor: float) -> tuple[Value, Mask]:
+    """Scores where a predicate holds (or does not), a fill elsewhere."""
+    predicate, x, y = node.operands
+    assert predicate is not None and x is not None and y is not None
+    for scores, fill, inverted in ((x, y, False), (y, x, True)):
+        filled = number(_splat_source(fill))
+        if filled is None:
+            continue
+        level = node.result.dims
+        m.need(scores.rank == len(level) and all(map(equal, scores.dims, level)), "the mask widens the scores", node)
+        m.need(filled * factor <= HIDES, f"masked scores become {filled:g}, which hides nothing", node)
+        return scores, Mask(predicate, 1.0, filled * factor if math.isfinite(filled) else -math.inf, inverted, level)
+    m.refuse("neither side of the select is a number", node)
+
+
+def _splat_source(value: Value) -> Value:
+    """The number behind a broadcast of it."""
+    while value.node is not None and value.node.op.name in ("broadcast_in_dim", "reshape", "convert"):
+        below = value.node.operands[0]
+        if below is None:
+            break
+        value = below
+    return value
+
+
+def sink_vector(m: Match, sinks: Value, heads: Size) -> tuple[Value, Size]:
+    """The vector of one logit a head behind the last column of the scores [B, H, S, 1], and its length."""
+    from .layout import trace
+
+    layout = trace(sinks)
+    real = [a for row in layout.axes for a in row if not a.repeat]
+    size = sizes.product([a.size for a in real])
+    m.need(sinks.rank == 4 and equal(sinks.dims[-1], 1), "the sinks are not one column", sinks)
+    at_heads = all(not any(not a.repeat and not equal(a.size, 1) for a in layout.axes[i]) for i in (0, 2, 3))
+    m.need(at_heads and equal(size, heads), "the sinks are not one number a head", sinks)
+    return layout.source, size
+
+

@@ -1,0 +1,305 @@
+"""Staging: which nodes of a graph run next as one device function, and what the host must do before it can go on.
+
+A graph needs stages where types hang on run-time values (late nodes, `bind_dim`) or values are no tensors of numbers
+(sequences, optionals, strings).  `next_stage` takes what is left of a graph and what is known of the values at hand; it
+gives a device function that is typed for certain, the host's work after it, and what is left then.  Running stages is
+the runtime's work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..ir import late
+from ..ir.build import Builder
+from ..ir.data import INLINE_LIMIT, Data
+from ..ir.dims import Size
+from ..ir.errors import Diagnostic, InferenceError, UnsupportedError
+from ..ir.facts import Fact, NeedsInts, data_of_ints
+from ..ir.graph import Constant, Graph, Node, Value
+from ..ir.model import Function, Model
+from ..ir.operators import Trait
+from ..ir.types import NeedsRank, TensorType, Type
+from .specialize import _run, _Scope, _Specializer
+
+CONTROL = ("if", "case", "while")
+
+
+def is_tensor(type_: Type) -> bool:
+    """Whether a device can hold values of this type."""
+    return isinstance(type_, TensorType) and not type_.dtype.is_string
+
+
+def is_special(node: Node) -> bool:
+    """Whether the node itself, whatever its sub-graphs, is not for a device."""
+    if Trait.LATE in node.op.traits or Trait.HOST in node.op.traits or node.op.name == "bind_dim":
+        return True
+    return not all(is_tensor(v.type) for v in (*node.operands, *node.results) if v is not None)
+
+
+def special_nodes(graph: Graph) -> Iterable[Node]:
+    """All special nodes of a graph and its sub-graphs."""
+    return (node for node in graph.walk() if is_special(node))
+
+
+@dataclass(frozen=True)
+class Left:
+    """What is still to be done of a graph.
+
+    `items` are nodes in order, each with the number of the model it comes from (0: the graph's own; a late node that
+    was typed brings its own), `sizes` what the symbols of each of these models are.  `aliases` says which value stands
+    for another one, `frozen` holds contents that the host has read.
+    """
+
+    items: tuple[tuple[Node, int], ...]
+    outputs: tuple[Value, ...]
+    sizes: Mapping[int, Mapping[str, Size]]
+    aliases: Mapping[Value, Value] = field(default_factory=dict)
+    frozen: Mapping[Value, Data] = field(default_factory=dict)
+    models: tuple[Model, ...] = ()
+
+    def resolve(self, value: Value) -> Value:
+        """The value that stands for `value`."""
+        while (other := self.aliases.get(value)) is not None:
+            value = other
+        return value
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of a run.
+
+    `model`, if there is one, has a device function `main` from `inputs` to `outputs`.  Then `host` nodes run in order.
+    Then the host reads `reads`; `left` follows, once their contents are known.
+    """
+
+    model: Model | None
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    host: tuple[tuple[Node, Mapping[str, Size]], ...]
+    reads: tuple[Value, ...]
+    left: Left
+
+
+def start(graph: Graph, sizes: Mapping[str, Size]) -> Left:
+    """The whole of a graph, for these values of its function's symbols."""
+    return Left(tuple((n, 0) for n in graph.nodes), graph.outputs, {0: dict(sizes)})
+
+
+def after_reading(left: Left, contents: Mapping[Value, Data]) -> Left:
+    """What is left, with contents of values that the host has read."""
+    return replace(left, frozen={**left.frozen, **contents})
+
+
+def next_stage(source: Model, left: Left, known: Mapping[Value, Type]) -> Stage:
+    """The next stage.  `known` has the values at hand with their concrete types.
+
+    InferenceError for a node that cannot be typed even now.
+    """
+    writer = _Writer(source, left, known)
+    at_hand = writer.reads_at_hand()
+    if at_hand:
+        return Stage(None, (), (), (), at_hand, left)
+    writer.write_all()
+    return writer.stage()
+
+
+class _Writer(_Specializer):
+    """Writes the nodes of one stage into the function `main` of a new model."""
+
+    def __init__(self, source: Model, left: Left, known: Mapping[Value, Type]) -> None:
+        super().__init__(source, {})
+        self.left = left
+        self.known = known
+        self.main = Function("main")
+        self.build = Builder(self.model, self.main.body)
+        self.written: dict[Value, Value] = {}
+        self.inputs_used: list[Value] = []
+        self.host: list[tuple[Node, Mapping[str, Size]]] = []
+        self.host_results: dict[Value, None] = {}
+        self.reads: dict[Value, None] = {}
+        self.items: list[tuple[Node, int]] = []
+        self.aliases = dict(left.aliases)
+        self.frozen_now = dict(left.frozen)
+        self.sizes = {k: dict(v) for k, v in left.sizes.items()}
+        self.models = list(left.models)
+
+    # What is there
+
+    def resolve(self, value: Value) -> Value:
+        while (other := self.aliases.get(value)) is not None:
+            value = other
+        return value
+
+    def has(self, value: Value, *, on_host: bool = False) -> bool:
+        """Whether a node of this stage (a host node with `on_host`) may use the value."""
+        value = self.resolve(value)
+        there = isinstance(value, Constant) or value in self.written or value in self.known or value in self.frozen_now
+        return there or (on_host and value in self.host_results)
+
+    def needs(self, node: Node) -> list[Value]:
+        inner = [v for graph in node.all_graphs() for v in graph.captures()]
+        return [*(v for v in node.operands if v is not None), *inner]
+
+    def value(self, value: Value, scope: _Scope) -> Value:
+        """The new value for an old one; values at hand become inputs when they are first used."""
+        if (inner := scope.values.get(value)) is not None:
+            return inner
+        value = self.resolve(value)
+        found = self.written.get(value)
+        if found is None and (data := self.frozen_now.get(value)) is not None:
+            found = self.written[value] = self.model.inline_constant(data)
+        if found is None and value in self.known:
+            found = self.written[value] = self.main.body.add_input(self.known[value], value.name)
+            self.inputs_used.append(value)
+        if found is None and isinstance(value, Constant):
+            found = self.constants.get(value)
+            if found is None:
+                found = self.constants[value] = self.foreign(value)
+        if found is None:
+            raise KeyError(value)
+        return found
+
+    def foreign(self, constant: Constant) -> Value:
+        """A constant of a late node's own model."""
+        if constant.data is None:
+            raise InferenceError(f"the constant {constant.name!r} of a late node is derived")
+        if constant.name is None:
+            return self.model.inline_constant(constant.data)
+        return self.model.add_constant(constant.name, constant.data)
+
+    def fact(self, value: Value, scope: _Scope) -> Fact:
+        if not is_tensor(self.resolve(value).type):
+            resolved = self.resolve(value)
+            return Fact(self.known.get(resolved, resolved.type))
+        return self.value(value, scope).fact
+
+    # What happens to a node
+
+    def reads_at_hand(self) -> tuple[Value, ...]:
+        """Operands of freeze and bind_dim that can be read before anything runs."""
+        wanted = [self.resolve(n.operands[0]) for n, _ in self.left.items if n.op.name in ("freeze", "bind_dim")]  # type: ignore[arg-type]  # both have an operand
+        return tuple(dict.fromkeys(v for v in wanted if v in self.known and v not in self.left.frozen))
+
+    def write_all(self) -> None:
+        work = list(reversed(self.left.items))
+        while work:
+            node, origin = work.pop()
+            if not all(self.has(v, on_host=True) for v in self.needs(node)):
+                self.items.append((node, origin))
+            elif is_special(node) or any(is_special(n) for g in node.all_graphs() for n in g.walk()):
+                work.extend(reversed(self.special(node, origin)))
+            elif all(self.has(v) for v in self.needs(node)):
+                scope = _Scope(self.main, self.sizes[origin])  # type: ignore[arg-type]  # a dict of Sizes
+                _run(self.whole_node(node, self.build, scope))
+                self.written.update((r, scope.values[r]) for r in node.results)
+            else:
+                self.items.append((node, origin))
+
+    def special(self, node: Node, origin: int) -> list[tuple[Node, int]]:
+        """Deal with a special node whose operands are there; nodes that come in its place."""
+        match node.op.name:
+            case "freeze" | "bind_dim":
+                self.bind(node, origin)
+            case "onnx":
+                if all(self.has(v) for v in self.needs(node)):
+                    return self.typed(node, origin)
+                self.items.append((node, origin))
+            case _:
+                if any(node.all_graphs()) and node.op.name not in CONTROL:
+                    raise UnsupportedError([_in_body(node)])
+                self.host.append((node, self.sizes[origin]))
+                self.host_results.update(dict.fromkeys(node.results))
+        return []
+
+    def bind(self, node: Node, origin: int) -> None:
+        operand = self.resolve(node.operands[0])  # type: ignore[arg-type]  # it has one
+        data = self.frozen_now.get(operand)
+        if data is None and operand not in self.host_results:
+            fact = self.fact(operand, _Scope(self.main, {}))
+            data = fact.data if fact.data is not None else data_of_ints(fact.tensor, fact.ints)
+        if data is None:
+            self.reads[operand] = None
+            self.items.append((node, origin))
+        elif node.op.name == "freeze":
+            self.frozen_now[node.result] = data
+        else:
+            size = int(data.numpy().reshape(()))
+            if size < 0:
+                raise InferenceError(f"{node.label}: the size {node.keywords['dim']} must not be negative, got {size}")
+            self.sizes[origin][node.keywords["dim"]] = size
+
+    def typed(self, node: Node, origin: int) -> list[tuple[Node, int]]:
+        """The nodes that a late node stands for."""
+        scope = _Scope(self.main, {})
+        k = node.keywords
+        facts = [None if v is None else self.fact(v, scope) for v in node.operands]
+        try:
+            model = late.materialize(
+                k["domain"], k["type"], k["version"], k["attributes"], k["graphs"], facts, self.source
+            )
+        except (NeedsInts, NeedsRank):
+            small = [self.resolve(v) for v in node.operands if v is not None and self.readable(v, scope)]
+            if not small:
+                raise
+            self.reads.update(dict.fromkeys(small))
+            self.items.append((node, origin))
+            return []
+        number = max(self.sizes) + 1
+        self.sizes[number] = {}
+        self.models.append(model)
+        given = [*(v for v in node.operands if v is not None), *late.captures(k["graphs"])]
+        self.aliases.update(zip(model.main.inputs, given, strict=True))
+        self.aliases.update(zip(node.results, model.main.outputs, strict=True))
+        return [(n, number) for n in model.main.body.nodes]
+
+    def readable(self, value: Value, scope: _Scope) -> bool:
+        """Whether reading the value could tell more of it."""
+        fact = self.fact(value, scope)
+        if not isinstance(fact.type, TensorType) or fact.data is not None or fact.type.dtype.is_string:
+            return False
+        return isinstance(fact.type.size, int) and fact.type.size <= INLINE_LIMIT
+
+    # The result
+
+    def stage(self) -> Stage:
+        wanted = [v for node, _ in (*self.items, *self.host) for v in self.needs(node)]  # type: ignore[misc]  # pairs alike
+        wanted += [*self.reads, *self.left.outputs]
+        here = self.inputs_used
+        outputs = [
+            v
+            for v in dict.fromkeys(map(self.resolve, wanted))
+            if v in self.written and v not in here and v not in self.frozen_now
+        ]
+        results = {v: self.written[v] for v in outputs}
+        left = Left(
+            tuple(self.items), self.left.outputs, self.sizes, self.aliases, self.frozen_now, tuple(self.models)
+        )
+        model = None
+        if outputs:
+            self.main.body.set_outputs(list(results.values()))
+            self.main.output_names = [f"y{i}" for i in range(len(outputs))]
+            self.model.add_function(self.main)
+            model = self.model
+        elif not self.host and not self.reads and self.items:
+            raise InferenceError(f"{self.items[0][0].label} waits for a value that nothing computes")
+        return Stage(model, tuple(here), tuple(outputs), tuple(self.host), tuple(self.reads), left)
+
+
+def _in_body(node: Node) -> Diagnostic:
+    return Diagnostic("unsupported", f"the body of {node.label} needs the host")
+
+
+def needed(left: Left) -> set[Value]:
+    """Values that nodes left or the outputs still use."""
+    out = {left.resolve(v) for v in left.outputs}
+    for node, _ in left.items:
+        out.update(left.resolve(v) for v in node.operands if v is not None)
+        out.update(left.resolve(v) for graph in node.all_graphs() for v in graph.captures())
+    return out
+
+
+__all__: Sequence[str] = (
+    "CONTROL", "Left", "Stage", "after_reading", "is_special", "is_tensor", "needed", "next_stage", "special_nodes", "start",
+)  # fmt: skip
