@@ -128,6 +128,7 @@ def compile(
     entry: str | None = None,
     dims: Mapping[str, int | Sequence[int]] | None = None,
     passes: str | None = None,
+    seed: int | None = None,
     **options: Any,
 ) -> Executable:
     """A model, ready to run on a target.
@@ -135,6 +136,8 @@ def compile(
     `source` is a path (`.ir`, `.onnx`), an ONNX `ModelProto` or a `Model`, which stays as it is.  `target` is `"xla"`,
     `"mlx{compile=off}"`, ...; `options` are further target options.  `passes` replaces the default pipeline.  `dims`
     compiles ahead: `dims={"B": [1, 8]}`.  Otherwise a shape is compiled at its first call.
+
+    `seed` fixes what random operators without a seed of their own draw, call by call.
 
     Everything the target cannot do is reported at once, here: UnsupportedError.
     """
@@ -156,7 +159,7 @@ def compile(
     report.nodes_after = sum(1 for _ in model.nodes())
     report.constants = len(model.constants)
     report.constant_bytes = sum(c.data.nbytes for c in model.constants.values() if c.data is not None)
-    executable = Executable(model, backend, entry=entry, report=report)
+    executable = Executable(model, backend, entry=entry, report=report, seed=seed)
     executable.prepare()
     for values in _combinations(executable, dims or {}):
         executable.specialize(**values)

@@ -60,15 +60,10 @@ def command(model: Path, target: tuple[str, ...], as_json: bool) -> int:
 def _refusals(model: Any, name: str) -> list[dict[str, Any]]:
     """What legalizing for a target would refuse."""
     from ..ir.clone import clone_model
-    from ..ir.errors import UnsupportedError
-    from ..passes.legalize import legalize
+    from ..passes.legalize import try_legalize
     from ..targets import get
 
-    try:
-        legalize(clone_model(model), get(name))
-    except UnsupportedError as error:
-        return [
-            {"stage": name, "operator": d.rule, "count": 1, "first": d.where, "reason": d.message}
-            for d in error.diagnostics
-        ]
-    return []
+    _, refused = try_legalize(clone_model(model), get(name))
+    return [
+        {"stage": name, "operator": r.operator, "count": r.count, "first": r.first, "reason": r.reason} for r in refused
+    ]

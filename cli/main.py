@@ -25,6 +25,7 @@ COMMANDS = {
     "opt": "optimizing",
     "print": "printing",
     "diff": "diffing",
+    "explain": "explain",
     "targets": "targets",
     "passes": "passes",
     "ops": "ops",

@@ -44,6 +44,7 @@ def command(
     from ..ir.errors import IrcError
     from ..ir.text import print_model
     from ..passes import DEFAULT, PipelineReport, parse_pipeline, run_pipeline
+    from ..passes.fusions import composites_in
 
     if output is not None and output.suffix not in (".ir", ".onnx"):
         raise IrcError(f"{output}: expected a file ending in .ir or .onnx")
@@ -73,7 +74,12 @@ def command(
         save(work, output)
     if as_json:
         options.print_json(
-            {"nodes_before": before, "nodes_after": after, "seconds": {"import": imported, "passes": passed}}
+            {
+                "nodes_before": before,
+                "nodes_after": after,
+                "fusions": composites_in(work),
+                "seconds": {"import": imported, "passes": passed},
+            }
         )
     elif output is None:
         click.echo(print_model(work), nl=False)

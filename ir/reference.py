@@ -1,14 +1,14 @@
 """The reference evaluator: runs a model node by node in NumPy, exactly and simply.  It defines what results are right.
 
 float16, bfloat16 and float32 are computed in float64 and rounded once; integers wrap; a composite without a formula of
-its own runs its decomposition.
+its own runs its decomposition.  A value is dropped after its last use.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -25,6 +25,21 @@ from .operators import Operator, Trait
 from .types import TensorType, Type
 
 TraceHook = Callable[[Node, tuple[Any, ...]], None]
+Steps: TypeAlias = Generator["Steps", Any, Any]
+"""Work that hands out the work it needs done first and is sent its results; `_done` runs it."""
+
+
+def _done(steps: Steps) -> Any:
+    """The result of work, with an explicit stack: graphs and calls may nest as deep as the model likes."""
+    stack, sent = [steps], None
+    while stack:
+        try:
+            stack.append(stack[-1].send(sent))
+            sent = None
+        except StopIteration as finished:
+            stack.pop()
+            sent = finished.value
+    return sent
 
 
 @dataclass
@@ -36,7 +51,10 @@ class _Frame:
 
 
 class ReferenceContext:
-    """What a `reference` rule may ask.  Sizes among the attributes are already numbers."""
+    """What a `reference` rule may ask.  Sizes among the attributes are already numbers.
+
+    Control flow is written as generators: `outputs = yield ctx.steps(graph, ...)`, so that nothing recurses.
+    """
 
     def __init__(self, evaluator: Evaluator, node: Node, frame: _Frame) -> None:
         self._evaluator = evaluator
@@ -74,9 +92,13 @@ class ReferenceContext:
         """Run a sub-graph; captures are the values of the enclosing graphs."""
         return self._evaluator.run_graph(graph, arguments, self._frame)
 
-    def call(self, name: str, *arguments: Any) -> tuple[Any, ...]:
-        """Run a function of the model."""
-        return self._evaluator.call(self.model.functions[name], arguments)
+    def steps(self, graph: Graph, *arguments: Any) -> Steps:
+        """What a rule yields to have a sub-graph run; it is sent the outputs."""
+        return self._evaluator.graph_steps(graph, arguments, self._frame)
+
+    def call(self, name: str, *arguments: Any) -> Steps:
+        """What a rule yields to have a function of the model run; it is sent the outputs."""
+        return self._evaluator.call_steps(self.model.functions[name], arguments)
 
     def evaluate(self, model: Model, *arguments: Any) -> tuple[Any, ...]:
         """Run `main` of another model (one made for this node)."""
@@ -95,38 +117,59 @@ class ReferenceContext:
 
 
 class Evaluator:
-    """Runs functions of one model.  Derived constants are computed once, on first use."""
+    """Runs functions of one model.  A derived constant is computed once, on first use, with what it depends on."""
 
     def __init__(self, model: Model, *, trace: TraceHook | None = None) -> None:
         self.model = model
         self.trace = trace
-        self._derived: dict[Value, Array] | None = None
+        self._derived: dict[Value, Array] = {}  # by output of `init`
+        self._last: dict[Graph, dict[Node, list[Value]]] = {}
         self._decompositions: dict[Any, Model] = {}
 
     def call(self, function: Function, arguments: Sequence[Any]) -> tuple[Any, ...]:
         """Run a function on arrays (lists for sequences, None for absent optionals)."""
+        self._last = {}  # the model may have changed since the last call
+        out: tuple[Any, ...] = _done(self.call_steps(function, arguments))
+        return out
+
+    def call_steps(self, function: Function, arguments: Sequence[Any]) -> Steps:
         frame = _Frame()
         if len(arguments) != len(function.inputs):
             raise InputError(f"@{function.name} takes {len(function.inputs)} inputs, got {len(arguments)}")
         for value, argument in zip(function.inputs, arguments, strict=True):
             bind_dims(value, argument, frame.dims)
         check_assumptions(function, frame.dims)
-        return self.run_graph(function.body, arguments, frame)
+        return (yield self.graph_steps(function.body, arguments, frame))
 
     def run_graph(self, graph: Graph, arguments: Sequence[Any], frame: _Frame) -> tuple[Any, ...]:
-        for value, argument in zip(graph.inputs, arguments, strict=True):
-            frame.values[value] = argument
-        for node in graph.nodes:
-            self.run_node(node, frame)
-        return tuple(self.value(v, frame) for v in graph.outputs)
+        out: tuple[Any, ...] = _done(self.graph_steps(graph, arguments, frame))
+        return out
 
-    def run_node(self, node: Node, frame: _Frame) -> None:
-        operands = [None if v is None else self.value(v, frame) for v in node.operands]
-        results = self.evaluate(node, operands, frame)
-        for value, result in zip(node.results, results, strict=True):
-            frame.values[value] = result
-        if self.trace is not None:
-            self.trace(node, results)
+    def graph_steps(self, graph: Graph, arguments: Sequence[Any], frame: _Frame) -> Steps:
+        frame.values.update(zip(graph.inputs, arguments, strict=True))
+        if graph not in self._last:
+            self._last[graph] = _last_uses(graph.nodes, graph.outputs)
+        yield self._nodes(graph.nodes, self._last[graph], frame)
+        outputs = tuple(self.value(v, frame) for v in graph.outputs)
+        for value in graph.outputs:
+            if value.graph is graph:
+                frame.values.pop(value, None)
+        return outputs
+
+    def _nodes(self, nodes: Iterable[Node], last: Mapping[Node, Sequence[Value]], frame: _Frame) -> Steps:
+        for node in nodes:
+            operands = [None if v is None else self.value(v, frame) for v in node.operands]
+            results = self._results(node, operands, frame)
+            del operands
+            if isinstance(results, Generator):
+                results = yield results
+            results = self._finished(node, results, frame)
+            frame.values.update(zip(node.results, results, strict=True))
+            if self.trace is not None:
+                self.trace(node, results)
+            del results
+            for value in last.get(node, ()):
+                frame.values.pop(value, None)
 
     def value(self, value: Value, frame: _Frame) -> Any:
         if isinstance(value, Constant):
@@ -137,11 +180,21 @@ class Evaluator:
         """Contents of a constant, derived ones included."""
         if constant.data is not None:
             return constant.data.numpy()
-        if self._derived is None:
-            frame = _Frame()
-            outputs = self.run_graph(self.model.init, (), frame)
-            self._derived = dict(zip(self.model.derived, outputs, strict=True))
-        return self._derived[constant]
+        init = self.model.init
+        value = dict(zip(self.model.derived, init.outputs, strict=True))[constant]
+        if value not in self._derived:
+            frame = _Frame(dict(self._derived))
+            needed: set[Node] = set()
+            stack = [value]
+            while stack:
+                node = stack.pop().node
+                if node is not None and node not in needed:
+                    needed.add(node)
+                    stack += [v for v in _read(node) if v.graph is init and v not in frame.values]
+            nodes = [n for n in init.nodes if n in needed]
+            _done(self._nodes(nodes, _last_uses(nodes, init.outputs), frame))
+            self._derived.update((v, frame.values[v]) for v in init.outputs if v in frame.values)
+        return self._derived[value]
 
     def fold(self, node: Node) -> tuple[Any, ...]:
         """Results of a node whose operands are all constants and whose attributes hold no symbol."""
@@ -153,6 +206,13 @@ class Evaluator:
 
     def evaluate(self, node: Node, operands: Sequence[Any], frame: _Frame) -> tuple[Any, ...]:
         """Results of one node, rounded to their types and checked against them."""
+        if node.graphs:
+            self._last = {}
+        results = self._results(node, operands, frame)
+        return self._finished(node, _done(results) if isinstance(results, Generator) else results, frame)
+
+    def _results(self, node: Node, operands: Sequence[Any], frame: _Frame) -> Any:
+        """What the operator's rule or decomposition returns: results, or the steps to them."""
         op = node.op
         keywords = {k: _concrete_sizes(v, frame.dims) for k, v in node.keywords.items()}
         ctx = ReferenceContext(self, node, frame)
@@ -160,11 +220,12 @@ class Evaluator:
             if op.reference is not None:
                 if Trait.ELEMENTWISE in op.traits:
                     operands = [None if a is None else ctx.wide(a) for a in operands]
-                results = op.reference(ctx, *op.group(operands), **keywords)
-            elif op.decompose is not None:
-                results = self._decomposed(op, node, operands, keywords)
-            else:
-                raise IrcError(f"{node.label} has neither a reference nor a decomposition")
+                return op.reference(ctx, *op.group(operands), **keywords)
+            if op.decompose is not None:
+                return self._decomposed(op, node, operands, keywords)
+        raise IrcError(f"{node.label} has neither a reference nor a decomposition")
+
+    def _finished(self, node: Node, results: Any, frame: _Frame) -> tuple[Any, ...]:
         rows = tuple(results) if isinstance(results, tuple | list) and len(node.results) != 1 else (results,)
         if isinstance(results, tuple) and len(node.results) == 1:
             rows = results
@@ -217,6 +278,24 @@ class Evaluator:
         if not isinstance(type_, TensorType) or type_.dims is None:
             return type_
         return TensorType(type_.dtype, tuple(sizes.evaluate(d, frame.dims) for d in type_.dims))
+
+
+def _read(node: Node) -> list[Value]:
+    """The values that a node uses, those that its graphs capture included."""
+    return [v for v in node.operands if v is not None] + [v for g in node.all_graphs() for v in g.captures()]
+
+
+def _last_uses(nodes: Iterable[Node], kept: Iterable[Value]) -> dict[Node, list[Value]]:
+    """For each of these nodes of one graph, the graph's values that nothing after it uses; `kept` are none of them."""
+    last: dict[Value, Node] = {}
+    for node in nodes:
+        last.update((v, node) for v in (*_read(node), *node.results) if v.graph is node.graph)
+    for value in kept:
+        last.pop(value, None)
+    out: dict[Node, list[Value]] = {}
+    for value, node in last.items():
+        out.setdefault(node, []).append(value)
+    return out
 
 
 def _concrete_sizes(value: Any, dims: Mapping[str, int]) -> Any:

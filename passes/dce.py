@@ -64,10 +64,10 @@ class Effects:
         return any(self._graphs.get(g, True) for g in node.all_graphs())
 
 
-def functions_in_call_order(model: Model) -> list[str]:
-    """Names of the functions, callees before callers; iterative."""
+def functions_in_call_order(model: Model, *starts: str) -> list[str]:
+    """Names of the functions that `starts` reach (default: of all), callees before callers; iterative."""
     order: dict[str, None] = {}
-    for start in model.functions:
+    for start in starts or model.functions:
         stack: list[tuple[str, list[str]]] = [(start, callees(model.functions[start]))] if start not in order else []
         while stack:
             name, pending = stack[-1]

@@ -32,11 +32,30 @@ class LegalizeReport:
         return f"decomposed for {self.target}: {listed or 'nothing'}"
 
 
+@dataclass(frozen=True)
+class Refused:
+    """An operator that a target refuses for one reason: on how many nodes, and the label of the first."""
+
+    operator: str
+    reason: str
+    count: int
+    first: str
+
+
 def legalize(model: Model, capabilities: Capabilities) -> LegalizeReport:
     """Change `model` until the target claims every node of every function.
 
     UnsupportedError has one diagnostic for each (operator, reason) that remains: how many nodes, and the first.
     """
+    report, refused = try_legalize(model, capabilities)
+    if refused:
+        raise UnsupportedError(_diagnostic(capabilities.name, row) for row in refused)
+    set_level(model, Level.LEGAL)
+    return report
+
+
+def try_legalize(model: Model, capabilities: Capabilities) -> tuple[LegalizeReport, list[Refused]]:
+    """Decompose what the target does not claim, as far as that goes; what was done, and what remains refused."""
     report = LegalizeReport(capabilities.name)
     rewriter = Rewriter(model, "legalize")
     refused: dict[Node, str] = {}
@@ -50,11 +69,11 @@ def legalize(model: Model, capabilities: Capabilities) -> LegalizeReport:
             refused.pop(node, None)
         else:
             refused[node] = f"{reason}; it {kept}" if kept else reason
-    remaining = [(node, reason) for node, reason in refused.items() if node.graph is not None]
-    if remaining:
-        raise UnsupportedError(_diagnostics(capabilities.name, remaining))
-    set_level(model, Level.LEGAL)
-    return report
+    rows: dict[tuple[str, str], list[Node]] = {}
+    for node, reason in refused.items():
+        if node.graph is not None:
+            rows.setdefault((node.op.name, reason), []).append(node)
+    return report, [Refused(op, reason, len(nodes), nodes[0].label) for (op, reason), nodes in rows.items()]
 
 
 def _decompose(rewriter: Rewriter, node: Node, depth: dict[Node, int]) -> str | None:
@@ -101,15 +120,6 @@ def _check_types(node: Node, values: tuple[Value, ...]) -> None:
                 raise IrcError(f"{node.label} has type {a}, its decomposition {b}")
 
 
-def _diagnostics(target: str, refused: list[tuple[Node, str]]) -> list[Diagnostic]:
-    rows: dict[tuple[str, str], list[Node]] = {}
-    for node, reason in refused:
-        rows.setdefault((node.op.name, reason), []).append(node)
-    return [
-        Diagnostic("unsupported", f"{target} cannot run {op}: {reason} ({_count(nodes)}, first {nodes[0].label})")
-        for (op, reason), nodes in rows.items()
-    ]
-
-
-def _count(nodes: list[Node]) -> str:
-    return "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes"
+def _diagnostic(target: str, row: Refused) -> Diagnostic:
+    count = "1 node" if row.count == 1 else f"{row.count} nodes"
+    return Diagnostic("unsupported", f"{target} cannot run {row.operator}: {row.reason} ({count}, first {row.first})")

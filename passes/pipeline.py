@@ -18,7 +18,10 @@ from ..ir.model import Model
 from ..ir.rewrite import Rewriter
 from .manager import Pass, PassError, get_pass, level_of, make_pass, set_level
 
-DEFAULT = "dce,fixpoint(max=4){canonicalize,fold,cse},batch-norm,fixpoint(max=4){canonicalize,fold,cse},dce"
+_CANONICAL = "fixpoint(max=4){canonicalize,fold,cse}"
+BEFORE_FUSIONS = f"dce,{_CANONICAL}"
+"""What brings a model to the form that fusions match."""
+DEFAULT = f"{BEFORE_FUSIONS},fixpoint(max=3){{fuse,{_CANONICAL}}},batch-norm,{_CANONICAL},dce"
 """What `irc.compile` and `irc opt` run when nothing else is asked for."""
 
 

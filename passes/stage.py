@@ -11,16 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ..ir import dims as sizes
 from ..ir import late
 from ..ir.build import Builder
 from ..ir.data import INLINE_LIMIT, Data
-from ..ir.dims import Size
+from ..ir.dims import Dim, Size
 from ..ir.errors import Diagnostic, InferenceError, UnsupportedError
 from ..ir.facts import Fact, NeedsInts, data_of_ints
 from ..ir.graph import Constant, Graph, Node, Value
 from ..ir.model import Function, Model
 from ..ir.operators import Trait
-from ..ir.types import NeedsRank, TensorType, Type
+from ..ir.types import NeedsRank, OptionalType, SequenceType, TensorType, Type, symbols
 from .specialize import _run, _Scope, _Specializer
 
 CONTROL = ("if", "case", "while")
@@ -82,9 +83,9 @@ class Stage:
     left: Left
 
 
-def start(graph: Graph, sizes: Mapping[str, Size]) -> Left:
+def start(graph: Graph, known: Mapping[str, Size]) -> Left:
     """The whole of a graph, for these values of its function's symbols."""
-    return Left(tuple((n, 0) for n in graph.nodes), graph.outputs, {0: dict(sizes)})
+    return Left(tuple((n, 0) for n in graph.nodes), graph.outputs, {0: dict(known)})
 
 
 def after_reading(left: Left, contents: Mapping[Value, Data]) -> Left:
@@ -186,7 +187,9 @@ class _Writer(_Specializer):
         work = list(reversed(self.left.items))
         while work:
             node, origin = work.pop()
-            if not all(self.has(v, on_host=True) for v in self.needs(node)):
+            if not (mentioned(node) <= self.sizes[origin].keys()) or not all(
+                self.has(v, on_host=True) for v in self.needs(node)
+            ):
                 self.items.append((node, origin))
             elif is_special(node) or any(is_special(n) for g in node.all_graphs() for n in g.walk()):
                 work.extend(reversed(self.special(node, origin)))
@@ -285,6 +288,24 @@ class _Writer(_Specializer):
         elif not self.host and not self.reads and self.items:
             raise InferenceError(f"{self.items[0][0].label} waits for a value that nothing computes")
         return Stage(model, tuple(here), tuple(outputs), tuple(self.host), tuple(self.reads), left)
+
+
+def mentioned(node: Node) -> set[str]:
+    """Symbols in the attributes of a node and of the nodes in its sub-graphs; `bind_dim` inside makes no difference."""
+    out: set[str] = set()
+    for one in (node, *(n for graph in node.all_graphs() for n in graph.walk())):
+        for name, kind in one.op.kinds.items():
+            if kind.base in ("size", "type"):
+                out.update(_symbols(one.attributes.as_dict()[name]))
+    return out
+
+
+def _symbols(value: object) -> set[str]:
+    if isinstance(value, tuple):
+        return {s for v in value for s in _symbols(v)}
+    if isinstance(value, Dim):
+        return set(sizes.symbols(value))
+    return symbols(value) if isinstance(value, TensorType | SequenceType | OptionalType) else set()
 
 
 def _in_body(node: Node) -> Diagnostic:

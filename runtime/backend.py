@@ -42,6 +42,10 @@ class Backend(Protocol):
     def per_shape(self) -> bool:
         """Whether `compile` needs every dim to be a number."""
 
+    @property
+    def holds_any_value(self) -> bool:
+        """Whether programs take and give sequences, optionals and strings, as lists, None and arrays of objects."""
+
     def claims(self, node: Node) -> str | None:
         """None if the target lowers the node natively, else why not."""
 

@@ -26,6 +26,9 @@ from .backend import Backend, Program
 from .outputs import Outputs
 from .report import Report
 
+KEY_ROLE = "random_key"
+"""The mark of inputs behind all others that the executable fills with a fresh u32[2] at each call."""
+
 Key = tuple[tuple[tuple[int, ...], Any], ...]
 
 
@@ -36,7 +39,8 @@ class Executable:
     There are no silent casts: element types must be those of the entry.
 
     `compile_count` counts compilations, `load_count` programs restored from an artifact instead.  At most `capacity`
-    programs are kept; the one whose shape has not come up anew for longest goes first.
+    programs are kept; the one whose shape has not come up anew for longest goes first.  `seed` fixes the keys of random
+    operators that have no seed of their own.
     """
 
     def __init__(
@@ -48,6 +52,7 @@ class Executable:
         capacity: int = 64,
         report: Report | None = None,
         stored: Mapping[tuple[Any, ...], Path] | None = None,
+        seed: int | None = None,
     ) -> None:
         self.model = model
         self.backend = backend
@@ -62,7 +67,10 @@ class Executable:
         self._stored = dict(stored or {})
         self._lock = threading.Lock()
         self._in_flight: dict[Any, threading.Lock] = {}
-        self._names = tuple(self.entry.input_names)
+        marks = self.entry.input_attributes
+        self._hidden = sum(m.get("role") == KEY_ROLE for m in marks)
+        self._names = tuple(self.entry.input_names[: len(marks) - self._hidden])
+        self._keys = np.random.SeedSequence(seed)
         self._positions = {n: i for i, n in enumerate(self._names)}
         self._output_names = tuple(self.entry.output_names)
 
@@ -76,7 +84,7 @@ class Executable:
     @property
     def input_types(self) -> dict[str, Any]:
         """Name to type of each input."""
-        return {n: v.type for n, v in zip(self._names, self.entry.inputs, strict=True)}
+        return {n: v.type for n, v in zip(self._names, self.entry.inputs, strict=False)}
 
     @property
     def output_types(self) -> dict[str, Any]:
@@ -85,13 +93,20 @@ class Executable:
 
     def __call__(self, *arguments: Any, **named: Any) -> Outputs:
         ordered = self._ordered(arguments, named)
+        if self._hidden:
+            ordered += [self._fresh_key()] * self._hidden
         try:
             program = self._calls[tuple([(a.shape, a.dtype) for a in ordered])]
         except (KeyError, AttributeError, TypeError):
             ordered = [self._as_array(v, a) for v, a in zip(self.entry.inputs, ordered, strict=True)]
             program = self._checked(ordered)
-        as_numpy = not ordered or any([isinstance(a, np.ndarray | list) for a in ordered])  # noqa: C419  (a generator is slower on so few)
+        as_numpy = len(ordered) == self._hidden or any([isinstance(a, np.ndarray | list) for a in ordered[: len(self._names)]])  # noqa: C419  (a generator is slower on so few)
         return Outputs(program.run(ordered, as_numpy), self._output_names)
+
+    def _fresh_key(self) -> Any:
+        """u32[2] for the next call; with a seed the same sequence of keys in every process."""
+        with self._lock:
+            return self._keys.spawn(1)[0].generate_state(2, np.uint32)
 
     def _ordered(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
         if not named and len(arguments) == len(self._names) and not (arguments and isinstance(arguments[0], Mapping)):
@@ -161,7 +176,7 @@ class Executable:
             type_ = value.type
             if not isinstance(type_, TensorType):
                 continue
-            what = f"input {self._names[i]!r} expects {type_}"
+            what = f"input {value.name!r} expects {type_}"
             if dtypes is not None and dtypes[i] is not type_.dtype:
                 raise InputError(
                     f"{what}, got element type {dtypes[i]}; convert it with .astype({type_.dtype.numpy.name!r})"
@@ -222,7 +237,7 @@ class Executable:
 
     def prepare(self) -> None:
         """Ask the target's table about every node; compile if that needs no sizes.  UnsupportedError lists refusals."""
-        if self.backend.per_shape and self.entry.dims:
+        if self.backend.per_shape and self.entry.dims and not self._staged:
             from .lower import lower
 
             lower(self.model, self.entry.name, self.backend, {}, self.report)

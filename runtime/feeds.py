@@ -37,13 +37,13 @@ def make_inputs(
 
     Floats are standard normal, integers uniform in [0, 10), bool fair coins.  InputError names a dim left unspecified.
     """
-    names = executable.entry.input_names
+    names = list(executable.input_types)
     for name in [*files, *shapes]:
         if name not in names:
             raise InputError(f"@{executable.entry.name} has no input {name!r}{did_you_mean(name, names)}")
     bound: dict[str, Size] = dict(executable.named_dims(dims))
     arrays = {name: read_array(path) for name, path in files.items()}
-    for name, value in zip(names, executable.entry.inputs, strict=True):
+    for name, value in zip(names, executable.entry.inputs, strict=False):
         shape = arrays[name].shape if name in arrays else shapes.get(name)
         if shape is None or not isinstance(value.type, TensorType) or value.type.dims is None:
             continue
@@ -59,7 +59,7 @@ def make_inputs(
                 )
     generator = np.random.default_rng(seed)
     out = []
-    for name, value in zip(names, executable.entry.inputs, strict=True):
+    for name, value in zip(names, executable.entry.inputs, strict=False):
         if name in arrays:
             out.append(arrays[name])
             continue

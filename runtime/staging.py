@@ -22,7 +22,7 @@ from ..ir.graph import Constant, Graph, Node, Value
 from ..ir.model import Function, Model
 from ..ir.reference import Evaluator, _Frame, bind_dims
 from ..ir.types import TensorType, Type
-from ..passes.stage import CONTROL, Left, Stage, after_reading, is_special, needed, next_stage, start
+from ..passes.stage import CONTROL, Left, Stage, after_reading, is_special, is_tensor, needed, next_stage, start
 from .backend import Backend, Program
 from .report import Report
 
@@ -31,6 +31,9 @@ Env = dict[Value, Any]
 
 def needs_staging(function: Function, backend: Backend) -> bool:
     """Whether the target cannot run the function as one program."""
+    edges = (*function.inputs, *function.outputs)
+    if not backend.holds_any_value and not all(is_tensor(v.type) for v in edges):
+        return True
     return any(is_special(n) and backend.claims(n) is not None for n in function.body.walk())
 
 

@@ -89,6 +89,7 @@ class Target(ABC):
     name: ClassVar[str]
     options_class: ClassVar[type[Options]] = Options
     per_shape: ClassVar[bool] = False
+    holds_any_value: ClassVar[bool] = False
     requires: ClassVar[tuple[str, ...]] = ()
     """Modules that must be importable; a missing one gives a clear message."""
 

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import hypothesis
 import pytest
+
+# A loaded machine is slow, not wrong; and the same commit gives the same verdict twice.
+hypothesis.settings.register_profile(
+    "suite", deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("suite")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -343,7 +343,9 @@ for name in json.load(sys.stdin):
 names = {}
 for name, module in list(sys.modules.items()):
     file = getattr(module, "__file__", None)
-    if file and (file := os.path.realpath(file)).startswith(root + os.sep):
+    if not file or not name.startswith("irc") and os.sep + "site-packages" + os.sep in file:
+        continue  # what is installed into a .venv inside the checkout is not ours
+    if (file := os.path.realpath(file)).startswith(root + os.sep):
         names.setdefault(os.path.relpath(file, root), []).append(name)
 assert os.path.realpath(sys.modules["irc"].__file__) == os.path.join(root, "__init__.py"), sys.modules["irc"].__file__
 print(json.dumps({file: found for file, found in names.items() if len(found) > 1}))

@@ -140,6 +140,12 @@ class Context:
         self.read.append(value)
         return known[0]
 
+    def fresh_dim(self, base: str) -> str:
+        """A name for a new dim that nothing else in the model has."""
+        self.importer.bound_dims += 1
+        name = "".join(c if c.isalnum() else "_" for c in self.label)
+        return f"{base}_{name}_{self.importer.bound_dims}"
+
     def assume_at_most(self, size: Size, bound: Size) -> None:
         """Record that `size` must not exceed `bound`; checked per shape."""
         if sizes.less_equal(size, bound) is not True:

@@ -8,7 +8,8 @@ from ...ir import dims as sizes
 from ...ir.dtypes import i64
 from ...ir.errors import InferenceError
 from ...ir.facts import NeedsInts
-from ...ir.types import NeedsRank, TensorType
+from ...ir.types import NeedsRank, OptionalType, SequenceType, TensorType
+from .indexing import counted
 from .registry import onnx_op
 
 UNROLLED = 64
@@ -24,11 +25,21 @@ def if_(ctx, condition, *, then_branch, else_branch):
     if known is not None:
         return ctx.inline(then_branch if bool(known.numpy().reshape(-1)[0]) else else_branch)
     then, else_ = ctx.branches(then_branch, else_branch)
-    if [v.type for v in then.outputs] != [v.type for v in else_.outputs]:
+    if not all(_joins(a.type, b.type) for a, b in zip(then.outputs, else_.outputs, strict=True)):
         ctx.unknown.append(condition)
         raise NeedsInts("the branches differ in type, so the condition must be known")
     out = ctx.build.if_(ctx.scalar(condition), then=then, else_=else_)
     return out if isinstance(out, tuple) else (out,)
+
+
+def _joins(a, b):
+    """Equal types, or sequences whose elements have one element type."""
+    if a == b:
+        return True
+    if not isinstance(a, SequenceType) or not isinstance(b, SequenceType):
+        return False
+    tensors = isinstance(a.element, TensorType) and isinstance(b.element, TensorType)
+    return tensors and a.element.dtype is b.element.dtype
 
 
 @onnx_op("Loop")
@@ -91,6 +102,23 @@ def scan(
     return (*out[:split], *stacked)
 
 
+@onnx_op("Scan", since=8, until=8)
+def scan_8(ctx, lengths=None, *operands, body, num_scan_inputs, directions=()):
+    """Before operator set 9 every operand had a batch axis in front, and the body ran for each entry by itself."""
+    if lengths is not None:
+        ctx.refuse("lengths of single sequences (sequence_lens) are not supported")
+    batch = operands[0].dims[0] if operands else 0
+    if not isinstance(batch, int) or not batch:
+        raise NeedsInts("the batch size is known only at run time")
+    b = ctx.build
+    rows = []
+    for i in range(batch):
+        entry = [b.take(x, b.constant(np.array(i, np.int64)), axis=0) for x in operands]
+        rows.append(scan(ctx, *entry, body=body, num_scan_inputs=num_scan_inputs, scan_input_directions=directions))
+    columns = zip(*rows, strict=True)
+    return tuple(b.concatenate(tuple(b.reshape(v, dims=(1, *v.dims)) for v in column), axis=0) for column in columns)
+
+
 def _moved(ctx, x, axis):
     """x with its first axis at `axis`."""
     if not axis:
@@ -141,17 +169,18 @@ def _while(ctx, step, state, scans, count, limit, has_condition, backwards):
     inner = _Inner(ctx, importer.builder(body, ctx.build.location))
     arguments = [body.add_input(t) for t in types]
     following, scanned = step(inner, arguments[0], tuple(arguments[1:]))
+    wrapped = [isinstance(v.type, OptionalType) and v.type.element == f.type for v, f in zip(state, following, strict=True)]
+    following = tuple(inner.build.Optional(f) if w else f for f, w in zip(following, wrapped, strict=True))
     for i, (before, after) in enumerate(zip(state, following, strict=True)):
         if before.type != after.type:
             raise NeedsInts(
                 f"the carried value {i - has_condition} changes its type from {before.type} to {after.type}"
             )
     if scans and count is None:
-        raise NeedsInts(
-            "the number of iterations, which the scanned results' dims depend on, is known only at run time"
-        )
-    if scans and has_condition and not _goes_on(ctx, state[0], following[0], arguments[1]):
-        raise NeedsInts("the number of iterations depends on the condition")
+        if limit is None:
+            raise NeedsInts("the number of iterations, on which the scanned results' dims depend, has no bound")
+        count = counted(ctx, ctx.build.maximum(limit, 0))
+    stops_early = bool(scans) and has_condition and not _goes_on(ctx, state[0], following[0], arguments[1])
     rows = 1 if count is None else sizes.maximum(count, 1)  # a block of one row must fit even if it is never written
     buffers = [ctx.build.full(_zero(v.dtype), v.dtype, (rows, *v.dims)) for v in scanned]
     inputs = [body.add_input(b.type) for b in buffers]
@@ -168,7 +197,10 @@ def _while(ctx, step, state, scans, count, limit, has_condition, backwards):
     test.set_outputs([checks[0] if len(checks) == 1 else tests.and_(*checks)])
     start = ctx.build.constant(np.array(0, np.int64))
     out = ctx.build.while_((start, *state, *buffers), cond=test, body=body)
-    ended = out[1 + has_condition : 1 + len(state)]
+    if stops_early:
+        count = counted(ctx, out[0])
+    ended = tuple(ctx.build.OptionalGetElement(v) if w else v for v, w in zip(out[1:], wrapped, strict=False))
+    ended = ended[has_condition:]
     return (*ended, *(_rows(ctx, v, count) for v in out[1 + len(state) :]))
 
 

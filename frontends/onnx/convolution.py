@@ -66,3 +66,17 @@ def _pads_for(ctx, size, wanted, stride, reach, extra, *, upper_first):
     total = sizes.maximum(total, 0)
     less = sizes.floordiv(total, 2)
     return ((total - less, less) if upper_first else (less, total - less)), extra
+
+
+@onnx_op("DeformConv")
+def deform_conv(
+    ctx, x, w, offset, b=None, mask=None, *, dilations=(), group=1, kernel_shape=(), offset_group=1, pads=(),
+    strides=(),
+):  # fmt: skip
+    if x.rank != 4:
+        ctx.refuse(f"{x.rank - 2} spatial axes are not supported, only two")
+    pads = pads or (0, 0, 0, 0)
+    return ctx.build.DeformConv(
+        x, w, offset, b, mask, strides=strides or (1, 1), dilations=dilations or (1, 1),
+        pads=((pads[0], pads[2]), (pads[1], pads[3])), group=group, offset_group=offset_group,
+    )  # fmt: skip

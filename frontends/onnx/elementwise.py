@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import dims as sizes
+from ...ir.dtypes import f8e8m0fnu, f32, i32, u8, u32
 from .registry import onnx_op
 
 UNARY = {
@@ -163,10 +164,8 @@ def _limits(dtype, low, high):
 
 
 @onnx_op("Cast", since=6)
-def cast(ctx, x, *, to, saturate=1, round_mode=None):
-    if round_mode not in (None, "up"):
-        ctx.refuse(f"round_mode {round_mode!r} is not supported")
-    return convert(ctx, x, ctx.dtype(to), saturate)
+def cast(ctx, x, *, to, saturate=1, round_mode="up"):
+    return convert(ctx, x, ctx.dtype(to), saturate, round_mode)
 
 
 @onnx_op("Cast", until=5)
@@ -179,37 +178,51 @@ def cast_1(ctx, x, *, to):
 
 
 @onnx_op("CastLike")
-def cast_like(ctx, x, like, *, saturate=1, round_mode=None):
-    if round_mode not in (None, "up"):
-        ctx.refuse(f"round_mode {round_mode!r} is not supported")
-    return convert(ctx, x, like.dtype, saturate)
+def cast_like(ctx, x, like, *, saturate=1, round_mode="up"):
+    return convert(ctx, x, like.dtype, saturate, round_mode)
 
 
-def convert(ctx, x, dtype, saturate):
+def convert(ctx, x, dtype, saturate, round_mode="up"):
     """A conversion; `saturate` has a meaning only for types of eight bits and less."""
-    if dtype.is_string != x.dtype.is_string:
-        ctx.refuse("conversions from and to strings are not supported")
+    if dtype.is_string and x.dtype.is_string:
+        return x
+    if dtype is f8e8m0fnu and x.dtype.is_float and x.dtype.bits >= 16:
+        x = _power_of_two(ctx, x, round_mode)
+    elif dtype.is_integer and dtype.bits < 8 and x.dtype.is_float:
+        x = ctx.build.convert(x, dtype=i32)  # out of range: ONNX keeps the low bits of the integer
     narrow = dtype.is_float and dtype.bits <= 8
     return ctx.build.convert(x, dtype=dtype, saturate=bool(saturate) and narrow)
 
 
+def _power_of_two(ctx, x, round_mode):
+    """x with its magnitude rounded to a power of two, as conversion to float8e8m0 asks: up, down or nearest."""
+    if round_mode not in ("up", "down", "nearest"):
+        ctx.fail(f"round_mode must be up, down or nearest, got {round_mode!r}")
+    if round_mode == "nearest" or x.dtype.bits > 32:
+        return x
+    b = ctx.build
+    wide = b.convert(x, dtype=f32)
+    bits = b.bitcast_convert(wide, dtype=u32)
+    if round_mode == "up":
+        bits = b.add(bits, 0x007FFFFF)
+    power = b.bitcast_convert(b.and_(bits, 0xFF800000), dtype=f32)
+    return b.select(b.compare(wide, wide, direction="eq"), power, wide)
+
+
 @onnx_op("BitCast")
 def bit_cast(ctx, x, *, to):
-    return ctx.build.bitcast_convert(x, dtype=ctx.dtype(to))
+    dtype = ctx.dtype(to)
+    if x.dtype.is_bool and dtype.bits == 8:
+        x = ctx.build.convert(x, dtype=u8)
+    if dtype.is_bool:
+        byte = x if x.dtype is u8 else ctx.build.bitcast_convert(x, dtype=u8)
+        return ctx.build.compare(byte, 0, direction="ne")
+    return x if x.dtype is dtype else ctx.build.bitcast_convert(x, dtype=dtype)
 
 
 @onnx_op("Identity")
 def identity(ctx, x):
     return x
-
-
-@onnx_op("Dropout", since=12)
-def dropout(ctx, x, ratio=None, training_mode=None, *, seed=None):
-    if training_mode is not None:
-        training = ctx.constant(training_mode)
-        if training is None or bool(training.numpy().reshape(-1)[0]):
-            ctx.refuse("training_mode is on, or known only at run time")
-    return x, _kept(ctx, x) if ctx.wants(1) else None
 
 
 @onnx_op("Dropout", since=7, until=11)

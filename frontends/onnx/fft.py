@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...ir import dims as sizes
+from ...ir.dtypes import i64
 from ...ir.facts import NeedsInts
 from .registry import onnx_op
 
@@ -66,3 +69,45 @@ def _of_length(ctx, x, length):
         return x
     none = (0,) * x.rank
     return ctx.build.pad(x, ctx.zeros(x.dtype), low=none, high=(*none[1:], length - have), interior=none)
+
+
+@onnx_op("STFT")
+def stft(ctx, signal, frame_step, window=None, frame_length=None, *, onesided=1):
+    """[batch, frames, bins, 2]: transforms of overlapping pieces of the signal, each multiplied by the window."""
+    b = ctx.build
+    step = ctx.number(frame_step, "the frame step")
+    if frame_length is not None:
+        length = ctx.number(frame_length, "the frame length")
+    elif window is not None:
+        length = window.dims[0]
+    else:
+        ctx.fail("needs a window or a frame length")
+    if not isinstance(length, int) or step < 1:
+        raise NeedsInts("the frame length is known only at run time")
+    frames = sizes.floordiv(signal.dims[1] - length, step) + 1
+    start = b.multiply(b.iota(dtype=i64, dims=(frames, 1), axis=0), step)
+    pieces = b.take(signal, b.add(start, b.iota(dtype=i64, dims=(1, length), axis=1)), axis=1)
+    if window is not None:
+        pieces = b.multiply(pieces, b.reshape(window, dims=(1, 1, length, 1)))
+    real = signal.dims[-1] == 1
+    return _dft(ctx, pieces, None, 2, 0, int(bool(onesided) and real))
+
+
+@onnx_op("MelWeightMatrix")
+def mel_weight_matrix(ctx, bins, dft_length, sample_rate, low, high, *, output_datatype=1):
+    """The matrix from a spectrum to mel bins: triangles at frequencies equally spaced in mel.  A constant."""
+    count, length, rate = (
+        ctx.number(v, what)
+        for v, what in ((bins, "the number of bins"), (dft_length, "the length"), (sample_rate, "the sample rate"))
+    )
+    lowest, highest = (2595 * np.log10(1 + ctx.floats(v, "a frequency")[0] / 700) for v in (low, high))
+    steps = np.arange(count + 2) * ((highest - lowest) / (count + 2)) + lowest
+    edges = ((length + 1) * (700 * (10 ** (steps / 2595) - 1)) // rate).astype(np.int64)
+    left, middle, right = edges[:-2], edges[1:-1], edges[2:]
+    rows = np.arange(length // 2 + 1)[:, None]
+    with np.errstate(all="ignore"):
+        rising = np.where(left == middle, rows == middle, (rows - left) / (middle - left))
+        falling = (right - rows) / (right - middle)
+    out = np.where((rows >= left) & (rows <= middle), rising, 0.0)
+    out = np.where((rows >= middle) & (rows < right), falling, out)
+    return ctx.build.constant(out.astype(ctx.dtype(output_datatype).numpy), ctx.dtype(output_datatype))

@@ -52,6 +52,8 @@ class Importer:
         self.findings = Findings()
         self.late: dict[str, int] = {}
         self.count = 0
+        self.bound_dims = 0
+        self.types_late = False
         self.read: dict[Value, None] = {}
         self.drafts: list[Graph] = []
         self.frozen: dict[tuple[Graph, Value], Value] = {}

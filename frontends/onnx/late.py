@@ -21,7 +21,7 @@ from ...ir.dtypes import DType
 from ...ir.facts import Fact, NeedsInts
 from ...ir.late import captures, register_materializer
 from ...ir.model import Constant, Function, Graph, Model, Value
-from ...ir.types import TensorType, Type, symbols
+from ...ir.types import SequenceType, TensorType, Type, symbols
 from .context import Context
 from .reading import Source
 from .scope import Frame, Scope
@@ -112,6 +112,8 @@ def _result_type(
     node = ctx.node
     if node.op_type == "If" and graphs:
         return _unranked(graphs[0].outputs[index].type)
+    if node.op_type == "SplitToSequence" and operands[0] is not None:
+        return SequenceType(_unranked(operands[0].type))
     if node.op_type == "ConstantOfShape":
         fill = attributes.get("value")
         return TensorType(fill.dtype if isinstance(fill, Data) else dtypes.f32, None)
@@ -162,6 +164,7 @@ def materialize(
     used = given.pop("$outputs")
     node.output.extend(f"y{i}" if u else "" for i, u in enumerate(used))
     importer = Importer(Source(onnx.ModelProto(), f"late {type_}"), scratch, main.assumptions)
+    importer.types_late = True
     frame = Frame(Scope(values={f"x{i}": v for i, v in enumerate(values)}), {"": 1, domain: version})
     ctx = Context(importer, importer.builder(main.body), frame, node, version, type_)
     if type_ == "If" and not domain:

@@ -27,7 +27,9 @@ def softmax_1(ctx, x, *, axis=1):
 @onnx_op("BatchNormalization", since=14)
 def batch_normalization(ctx, x, scale, bias, mean, variance, *, epsilon=1e-5, momentum=0.9, training_mode=0):
     if training_mode:
-        ctx.refuse("training_mode is on")
+        return ctx.build.BatchNormalizationTraining(
+            x, scale, bias, mean, variance, epsilon=epsilon, momentum=momentum
+        )
     return (ctx.build.BatchNormalization(x, scale, bias, mean, variance, epsilon=epsilon),)
 
 

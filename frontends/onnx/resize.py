@@ -119,3 +119,14 @@ def _upsample(ctx, x, scales, mode):
     factors = _spread(ctx, scales, tuple(range(x.rank)), (1.0,) * x.rank, "scales")
     dims = tuple(_scaled(d, f, 1.0) for d, f in zip(x.dims, factors, strict=True))
     return ctx.build.Resize(x, dims=dims, scales=factors, mode=mode, coordinate_mode="asymmetric", nearest_mode="floor")
+
+
+@onnx_op("GridSample")
+def grid_sample(ctx, x, grid, *, align_corners=0, mode="linear", padding_mode="zeros"):
+    mode = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
+    return ctx.build.GridSample(x, grid, mode=mode, padding=padding_mode, align_corners=bool(align_corners))
+
+
+@onnx_op("ImageDecoder")
+def image_decoder(ctx, x, *, pixel_format="RGB"):
+    return ctx.build.ImageDecoder(x, pixel_format=pixel_format)

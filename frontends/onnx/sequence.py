@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...ir.dtypes import f32
 from ...ir.facts import NeedsInts
-from ...ir.types import TensorType
+from ...ir.types import OptionalType, TensorType
 from .registry import onnx_op
 
 
@@ -73,3 +75,21 @@ def split_to_sequence(ctx, x, split=None, *, axis=0, keepdims=1):
         rest = tuple(d for i, d in enumerate(x.dims) if i != at_axis)
         parts = tuple(ctx.build.reshape(p, dims=rest) for p in parts)
     return ctx.build.SequenceConstruct(parts)
+
+
+@onnx_op("Optional")
+def optional(ctx, x=None, *, type_=None):
+    return ctx.build.Optional(x, element=None if x is not None else type_)
+
+
+@onnx_op("OptionalHasElement")
+def has_element(ctx, x=None):
+    """Known here unless x is an optional."""
+    if x is None or not isinstance(x.type, OptionalType):
+        return ctx.build.constant(np.array(x is not None))
+    return ctx.build.OptionalHasElement(x)
+
+
+@onnx_op("OptionalGetElement")
+def get_element(ctx, x):
+    return ctx.build.OptionalGetElement(x) if isinstance(x.type, OptionalType) else x

@@ -259,9 +259,7 @@ def depth_to_space(ctx, x, *, blocksize, mode="DCR"):
 
 @onnx_op("SpaceToDepth")
 def space_to_depth(ctx, x, *, blocksize, mode="DCR"):
-    if mode != "DCR":
-        ctx.refuse(f"mode {mode!r} is not supported")
-    return ctx.build.SpaceToDepth(x, blocksize=blocksize)
+    return ctx.build.SpaceToDepth(x, blocksize=blocksize, mode=mode)
 
 
 @onnx_op("Trilu")

@@ -93,3 +93,28 @@ def global_pool(ctx, x):
 @onnx_op("GlobalLpPool")
 def global_lp_pool(ctx, x, *, p=2):
     return ctx.build.GlobalLpPool(x, p=int(p))
+
+
+@onnx_op("Col2Im")
+def col2im(ctx, x, image_shape, block_shape, *, dilations=(), pads=(), strides=()):
+    image = ctx.numbers(image_shape, "the image's shape")
+    block = ctx.numbers(block_shape, "the block's shape")
+    rank = len(image)
+    pads = pads or (0,) * 2 * rank
+    return ctx.build.Col2Im(
+        x, image=image, block=block, strides=strides or (1,) * rank, dilations=dilations or (1,) * rank,
+        pads=tuple(zip(pads[:rank], pads[rank:], strict=True)),
+    )  # fmt: skip
+
+
+@onnx_op("MaxUnpool")
+def max_unpool(ctx, x, indices, output_shape=None, *, kernel_shape, pads=(), strides=()):
+    rank = len(kernel_shape)
+    pads, strides = pads or (0,) * 2 * rank, strides or (1,) * rank
+    pooled = tuple(
+        (n - 1) * s - pads[i] - pads[rank + i] + k
+        for i, (n, s, k) in enumerate(zip(x.dims[2:], strides, kernel_shape, strict=True))
+    )
+    whole = (*x.dims[:2], *pooled)
+    dims = whole if output_shape is None else ctx.ints(output_shape, "the output's shape")
+    return ctx.build.MaxUnpool(x, indices, pooled=whole, dims=dims)

@@ -2,24 +2,30 @@
 
 from . import (
     attention,
+    classical,
     control,
     convolution,
+    detection,
     elementwise,
     fft,
     indexing,
     linalg,
     normalization,
     quantization,
+    random,
     recurrent,
     reduction,
     resize,
     sequence,
     shape,
     sort,
+    text,
+    training,
     window,
 )
 
 __all__ = [
-    "attention", "control", "convolution", "elementwise", "fft", "indexing", "linalg", "normalization", "quantization",
-    "recurrent", "reduction", "resize", "sequence", "shape", "sort", "window",
+    "attention", "classical", "control", "convolution", "detection", "elementwise", "fft", "indexing", "linalg",
+    "normalization", "quantization", "random", "recurrent", "reduction", "resize", "sequence", "shape", "sort", "text",
+    "training", "window",
 ]  # fmt: skip

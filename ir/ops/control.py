@@ -19,7 +19,8 @@ from ..operators import (
     Regions,
     operator,
 )
-from ..types import TensorType, substitute
+from ..types import SequenceType, TensorType, substitute
+from .sequence import common
 
 
 def unwrapped(facts):
@@ -58,6 +59,8 @@ def joined(ctx, branches):
 
 
 def _join(ctx, a, b, what, first, name):
+    if isinstance(a.type, SequenceType) and isinstance(b.type, SequenceType):
+        return Fact(SequenceType(common(ctx, a.type.element, b.type.element)))
     same = a.type == b.type
     if not same and a.is_ranked and b.is_ranked and a.dtype is b.dtype and a.rank == b.rank:
         same = all(sizes.equal(x, y) for x, y in zip(a.dims, b.dims, strict=True))
@@ -145,7 +148,7 @@ class If:
         return joined(ctx, {"then": then, "else": else_})
 
     def reference(ctx, predicate, *, then, else_):
-        return ctx.run(then if predicate else else_)
+        return (yield ctx.steps(then if predicate else else_))
 
 
 @operator("case", family="control", traits=PURE)
@@ -162,7 +165,7 @@ class Case:
 
     def reference(ctx, index, *, branches):
         inside = 0 <= int(index) < len(branches)
-        return ctx.run(branches[int(index) if inside else -1])
+        return (yield ctx.steps(branches[int(index) if inside else -1]))
 
 
 @operator("while", family="control", traits=PURE)
@@ -190,8 +193,8 @@ class While:
 
     def reference(ctx, inits, *, cond, body):
         state = tuple(inits)
-        while bool(ctx.run(cond, *state)[0]):
-            state = ctx.run(body, *state)
+        while bool((yield ctx.steps(cond, *state))[0]):
+            state = yield ctx.steps(body, *state)
         return state
 
 
@@ -217,7 +220,7 @@ class Call:
         return unwrapped(instantiated(v.fact, bindings) for v in function.outputs)
 
     def reference(ctx, xs, *, callee):
-        return ctx.call(callee, *xs)
+        return (yield ctx.call(callee, *xs))
 
 
 @operator("bind_dim", family="control", traits=EFFECTS)

@@ -11,7 +11,9 @@ from ..operators import FLOAT, NUMERIC, PURE, Operand, operator
 from ..types import TensorType
 from . import sliding
 from .linalg import product_array, whole
-from .widening import wide_array
+from .sampling import interpolated
+from .shape.positions import sliced
+from .widening import converted, statistics_type, wide_array
 
 
 def _dilated(ctx, size: Size, factor: int) -> Size:
@@ -296,3 +298,55 @@ class ConvTranspose:
     infer = _conv_transpose_type
     reference = _conv_transpose_reference
     decompose = _conv_transpose
+
+
+@operator("DeformConv", family="convolution", traits=PURE)
+class DeformConv:
+    """Conv2D whose places are moved by offset [N, groups*kh*kw*2, oh, ow] (y, x) and weighed by mask, bilinear in between.
+
+    x[N,C,H,W], w[M, C/group, kh, kw], mask[N, groups*kh*kw, oh, ow]; places outside x count as zero.
+    """
+
+    x: Operand[FLOAT]
+    w: Operand[FLOAT]
+    offset: Operand[FLOAT]
+    b: Operand[FLOAT] | None = None
+    mask: Operand[FLOAT] | None = None
+    strides: tuple[int, ...] = (1, 1)
+    dilations: tuple[int, ...] = (1, 1)
+    pads: tuple[tuple[int, int], ...] = ((0, 0), (0, 0))
+    group: int = 1
+    offset_group: int = 1
+
+    def infer(ctx, x, w, offset, b, mask, *, strides, dilations, pads, group, offset_group):
+        ctx.need(x.rank == 4 and w.rank == 4 and offset.rank == 4, "DeformConv has two spatial axes")
+        return x.with_dims((x.dims[0], w.dims[0], *offset.dims[2:]))
+
+    def decompose(ctx, x, w, offset, b, mask, *, strides, dilations, pads, group, offset_group):
+        build, dtype = ctx.build, statistics_type(x.dtype)
+        n, c, h, width = x.dims
+        m, _, kh, kw = w.dims
+        oh, ow = offset.dims[2:]
+        g, k = offset_group, kh * kw
+        grid = (n, g, kh, kw, oh, ow)
+        moves = build.reshape(converted(build, offset, dtype), dims=(n, g, kh, kw, 2, oh, ow))
+        points = []
+        for axis in (0, 1):
+            at = build.reshape(sliced(build, moves, 4, axis, axis + 1), dims=grid)
+            steps = build.iota(dtype=dtype, dims=tuple(d if i == 4 + axis else 1 for i, d in enumerate(grid)), axis=4 + axis)
+            taps = build.iota(dtype=dtype, dims=tuple(d if i == 2 + axis else 1 for i, d in enumerate(grid)), axis=2 + axis)
+            base = build.add(build.multiply(steps, float(strides[axis])), build.multiply(taps, float(dilations[axis])))
+            at = build.add(at, build.subtract(base, float(pads[axis][0])))
+            points.append(build.reshape(at, dims=(n * g, k, oh, ow)))
+        rows = build.reshape(x, dims=(n * g, c // g, h, width))
+        picked = interpolated(build, build.transpose(rows, permutation=(0, 2, 3, 1)), points)
+        if mask is not None:
+            weight = build.reshape(converted(build, mask, dtype), dims=(n * g, k, oh, ow, 1))
+            picked = build.multiply(picked, weight)
+        picked = build.transpose(picked, permutation=(0, 4, 1, 2, 3))
+        picked = build.reshape(picked, dims=(n, group, c // group * k, oh * ow))
+        kernel = build.reshape(converted(build, w, dtype), dims=(1, group, m // group, c // group * k))
+        out = build.reshape(build.MatMul(kernel, picked), dims=(n, m, oh, ow))
+        if b is not None:
+            out = build.add(out, build.reshape(converted(build, b, dtype), dims=(1, m, 1, 1)))
+        return converted(build, out, x.dtype)

@@ -1,5 +1,6 @@
 """Resampling by interpolation."""
 
+import io
 import math
 from fractions import Fraction
 from typing import Literal
@@ -9,7 +10,10 @@ import numpy as np
 from .. import dtypes
 from ..dims import Size, equal, maximum, minimum
 from ..dtypes import DType
-from ..operators import PURE, REAL, Operand, operator
+from ..facts import Fact
+from ..operators import HOST, INTEGER, PURE, REAL, Operand, operator
+from ..types import TensorType
+from .sampling import picked
 from .widening import converted, count, saturated, statistics_type
 
 COORDINATE_MODES = (
@@ -288,3 +292,125 @@ class Resize:
     infer = _resize_type
     reference = _resize_reference
     decompose = _resize
+
+
+def _reflected(b, at, low, high):
+    """at folded at the borders until it lies between them."""
+    span = b.subtract(high, low)
+    twice = b.maximum(b.multiply(span, 2.0), b.constant(1e-30, at.dtype))
+    rest = b.remainder(b.abs(b.subtract(at, low)), twice)
+    return b.add(low, b.minimum(rest, b.subtract(twice, rest)))
+
+
+def _grid_cubic(b, part):
+    """Weights of the neighbours -1, 0, 1, 2 of a place with this fraction."""
+    return [_cubic(b, b.abs(b.subtract(part, float(k))), -0.75) for k in (-1, 0, 1, 2)]
+
+
+@operator("GridSample", family="resize", traits=PURE)
+class GridSample:
+    """ONNX GridSample: x[N, C, d1..dr] at the places grid[N, o1..or, r] gives, in [-1, 1], last axis of x first.
+
+    align_corners puts -1 and 1 at the centers of the corner elements, else at their outer edges.  Outside: zeros, the
+    border's values, or the values reflected at the border.  nearest rounds half to even; cubic has a = -0.75.
+    """
+
+    x: Operand[REAL]
+    grid: Operand[REAL]
+    mode: Literal["linear", "nearest", "cubic"] = "linear"
+    padding: Literal["zeros", "border", "reflection"] = "zeros"
+    align_corners: bool = False
+
+    def infer(ctx, x, grid, *, mode, padding, align_corners):
+        ctx.need(x.rank == grid.rank and x.rank >= 3, f"x and grid must have equal ranks of 3 or more, got {x.type}, {grid.type}")
+        ctx.equal(grid.dims[-1], x.rank - 2, "the last dim of grid and the number of spatial axes")
+        ctx.equal(grid.dims[0], x.dims[0], "the batch sizes of grid and x")
+        return x.with_dims((*x.dims[:2], *grid.dims[1:-1]))
+
+    def decompose(ctx, x, grid, *, mode, padding, align_corners):
+        b, rank = ctx.build, x.rank - 2
+        wide = statistics_type(grid.dtype)
+        rows = b.transpose(x, permutation=(0, *range(2, x.rank), 1))
+        out_dims = grid.dims[:-1]
+        points, limits = [], []
+        for axis in range(rank):
+            column, n = rank - 1 - axis, x.dims[2 + axis]
+            at = b.slice(grid, starts=(0,) * (rank + 1) + (column,), limits=(*out_dims, column + 1), strides=(1,) * grid.rank)
+            at = converted(b, b.reshape(at, dims=out_dims), wide)
+            size = count(b, (n,), wide)
+            last = b.subtract(size, 1.0)
+            if align_corners:
+                at, low, high = b.multiply(b.multiply(b.add(at, 1.0), 0.5), last), b.constant(0, wide), last
+            else:
+                at = b.multiply(b.subtract(b.multiply(b.add(at, 1.0), size), 1.0), 0.5)
+                low, high = b.constant(-0.5, wide), b.subtract(size, 0.5)
+            if mode == "nearest":
+                at = b.round_nearest_even(at)
+            if padding == "border":
+                at = b.maximum(b.minimum(at, last), b.constant(0, wide))
+            elif padding == "reflection":
+                outside = b.or_(b.compare(at, low, direction="lt"), b.compare(at, high, direction="gt"))
+                at = b.select(outside, _reflected(b, at, low, high), at)
+                if mode == "nearest":
+                    at = b.floor(at)
+            points.append(at)
+            limits.append((low, high, last))
+
+        def neighbour(places):
+            if padding == "border":
+                places = [b.maximum(b.minimum(p, l), b.constant(0, wide)) for p, (_, _, l) in zip(places, limits, strict=True)]
+            elif padding == "reflection":
+                places = [
+                    b.select(
+                        b.or_(b.compare(p, lo, direction="lt"), b.compare(p, hi, direction="gt")),
+                        b.floor(b.maximum(_reflected(b, p, lo, hi), b.constant(0, wide))),
+                        p,
+                    )
+                    for p, (lo, hi, _) in zip(places, limits, strict=True)
+                ]
+            return picked(b, rows, places)
+
+        if mode == "nearest":
+            out = neighbour(points)
+        else:
+            taps = (0, 1) if mode == "linear" else (-1, 0, 1, 2)
+            base = [b.floor(p) for p in points]
+            parts = [b.subtract(p, q) for p, q in zip(points, base, strict=True)]
+            weights = [
+                [b.subtract(b.constant(1, wide), f), f] if mode == "linear" else _grid_cubic(b, f) for f in parts
+            ]
+            total = []
+            for number in range(len(taps) ** rank):
+                digits = [number // len(taps) ** i % len(taps) for i in range(rank)]
+                places = [b.add(q, float(taps[d])) if taps[d] else q for q, d in zip(base, digits, strict=True)]
+                weight = weights[0][digits[0]]
+                for axis in range(1, rank):
+                    weight = b.multiply(weight, weights[axis][digits[axis]])
+                value = converted(b, neighbour(places), wide)
+                total.append(b.multiply(value, b.reshape(weight, dims=(*out_dims, 1))))
+            out = b.Sum(tuple(total))
+        out = b.transpose(out, permutation=(0, rank + 1, *range(1, rank + 1)))
+        return converted(b, out, x.dtype)
+
+
+@operator("ImageDecoder", family="resize", traits=PURE | HOST)
+class ImageDecoder:
+    """The pixels u8[H, W, channels] of an image file, through Pillow; pixel_format RGB, BGR or Grayscale."""
+
+    x: Operand[INTEGER]
+    pixel_format: Literal["RGB", "BGR", "Grayscale"] = "RGB"
+
+    def infer(ctx, x, *, pixel_format):
+        ctx.need(x.dtype is dtypes.u8 and x.rank == 1, f"x must be a vector of u8, got {x.type}")
+        return Fact(TensorType(dtypes.u8, None))
+
+    def reference(ctx, x, *, pixel_format):
+        try:
+            from PIL import Image
+        except ImportError:
+            ctx.fail("decoding images needs Pillow; pip install pillow")
+        image = Image.open(io.BytesIO(x.tobytes()))
+        if pixel_format == "Grayscale":
+            return np.array(image.convert("L"))[..., None]
+        pixels = np.array(image.convert("RGB"))
+        return pixels if pixel_format == "RGB" else pixels[..., ::-1]

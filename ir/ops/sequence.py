@@ -8,7 +8,7 @@ from .. import dims as sizes
 from .. import dtypes
 from ..facts import Fact
 from ..operators import HOST, INTEGER, PURE, AnyValue, AnyValues, Operand, operator
-from ..types import SequenceType, TensorType
+from ..types import OptionalType, SequenceType, TensorType
 
 
 def common(ctx, a, b):
@@ -129,3 +129,47 @@ class SequenceLength:
 
     def reference(ctx, xs):
         return np.array(len(xs), np.int64)
+
+
+@operator("Optional", family="sequence", traits=PURE | HOST)
+class Optional:
+    """x as an optional; without x an empty optional of the type `element`."""
+
+    x: AnyValue | None = None
+    element: TensorType | None = None
+
+    def infer(ctx, x, *, element):
+        ctx.need(x is not None or element is not None, "an empty optional needs its element type")
+        return Fact(OptionalType(element if x is None else x.type))
+
+    def reference(ctx, x, *, element):
+        return (x,)
+
+
+@operator("OptionalHasElement", family="sequence", traits=PURE | HOST)
+class OptionalHasElement:
+    """Whether the optional x holds a value, a bool scalar."""
+
+    x: AnyValue
+
+    def infer(ctx, x):
+        return Fact(TensorType(dtypes.bool_, ()))
+
+    def reference(ctx, x):
+        return np.array(x is not None)
+
+
+@operator("OptionalGetElement", family="sequence", traits=PURE | HOST)
+class OptionalGetElement:
+    """The value that the optional x holds; an error if it is empty."""
+
+    x: AnyValue
+
+    def infer(ctx, x):
+        ctx.need(isinstance(x.type, OptionalType), f"expected an optional, got {x.type}")
+        return Fact(x.type.element)
+
+    def reference(ctx, x):
+        if x is None:
+            ctx.fail("the optional is empty")
+        return (x,)

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from ...ir.model import Model
 from ...ir.rewrite import Rewriter
 from ..manager import Level, Pass, register
+from ..pipeline import BEFORE_FUSIONS, run_passes
 from ..pattern import Fusion, FusionReport, all_fusions, apply_fusions, get_fusion
+from .counting import composites_in
 
-for _family in ("activation", "normalization", "linear"):
+for _family in ("activation", "normalization", "linear", "rotary", "attention"):
     importlib.import_module(f".{_family}", __name__)
 
 
@@ -46,10 +48,24 @@ def fuse(
     return apply_fusions(model, rewriter or Rewriter(model, "fuse"), chosen)
 
 
+def explain(model: Model, *, disable: Iterable[str] = ()) -> FusionReport:
+    """What the default pipeline's fusions do to a model, and what they nearly do; the model stays as it is."""
+    work = run_passes(model, BEFORE_FUSIONS)
+    report = FusionReport()
+    for _ in range(3):
+        found = fuse(work, disable=disable)
+        report = FusionReport(report.fired + found.fired, found.misses)
+        if not found.fired:
+            break
+        work = run_passes(work, BEFORE_FUSIONS)
+    report.composites = composites_in(work)
+    return report
+
+
 def _named(fusion: Fusion, disable: tuple[str, ...], only: tuple[str, ...]) -> bool:
     for name in (*disable, *only):
         get_fusion(name)  # a misspelt name must not pass in silence
     return fusion.name not in disable and (not only or fusion.name in only)
 
 
-__all__ = ["Fuse", "fuse"]
+__all__ = ["Fuse", "composites_in", "explain", "fuse"]

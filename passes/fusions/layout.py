@@ -14,7 +14,7 @@ from ...ir import dims as sizes
 from ...ir.build import Builder
 from ...ir.dims import Size
 from ...ir.graph import Constant, Node, Value
-from ..pattern import equal
+from ..pattern import equal, number
 
 
 @dataclass(eq=False)
@@ -32,7 +32,8 @@ class Layout:
     source: Value
     source_axes: list[list[Atom]]
     axes: list[list[Atom]]
-    nodes: list[Node]
+    factor: float = 1.0
+    """The numbers that elements of the source are multiplied by on the way."""
 
     def split(self, atom: Atom, parts: list[Atom]) -> None:
         """Replace an atom by smaller ones everywhere."""
@@ -42,7 +43,9 @@ class Layout:
                 row[at : at + 1] = parts
 
 
-_MOVES = ("reshape", "transpose", "broadcast_in_dim", "Tile", "take", "concatenate")
+_MOVES = (
+    "reshape", "transpose", "broadcast_in_dim", "Tile", "take", "concatenate", "multiply", "divide", "convert",
+)  # fmt: skip
 
 
 def trace(value: Value, limit: int = 16) -> Layout:
@@ -50,9 +53,7 @@ def trace(value: Value, limit: int = 16) -> Layout:
     chain: list[Node] = []
     current = value
     while (node := current.node) is not None and node.op.name in _MOVES and len(chain) < limit:
-        if not node.operands or node.operands[0] is None:
-            break
-        if node.op.name == "concatenate" and any(v is not node.operands[0] for v in node.operands):
+        if not node.operands or node.operands[0] is None or not only_moves(node):
             break
         chain.append(node)
         current = node.operands[0]
@@ -65,9 +66,31 @@ def trace(value: Value, limit: int = 16) -> Layout:
     raise AssertionError("the empty chain is always followed")
 
 
+def only_moves(node: Node) -> bool:
+    """Whether elements of the first operand alone make the result: moved, repeated, scaled, widened."""
+    x = node.operands[0]
+    match node.op.name:
+        case "concatenate":
+            return all(v is x for v in node.operands)
+        case "multiply" | "divide":
+            return scaling(node) is not None
+        case "convert":
+            return x is not None and x.dtype.is_float and x.dtype.bits < node.result.dtype.bits
+    return True
+
+
+def scaling(node: Node) -> float | None:
+    """What a multiplication or division by a number multiplies by, if the first operand has the result's rank."""
+    x, y = node.operands
+    by = number(y)
+    if x is None or not by or not node.result.dtype.is_float or x.rank != node.result.rank:
+        return None
+    return 1 / by if node.op.name == "divide" else by
+
+
 def _forward(source: Value, chain: list[Node]) -> Layout | None:
     axes = [[Atom(d)] for d in source.dims]
-    layout = Layout(source, [list(a) for a in axes], axes, list(chain))
+    layout = Layout(source, [list(a) for a in axes], axes)
     for node in chain:
         if not _STEPS[node.op.name](layout, node):
             return None
@@ -155,7 +178,15 @@ def _take(layout: Layout, node: Node) -> bool:
     return True
 
 
+def _scale(layout: Layout, node: Node) -> bool:
+    layout.factor *= scaling(node) or 1.0
+    return True
+
+
 _STEPS = {
+    "multiply": _scale,
+    "divide": _scale,
+    "convert": lambda layout, node: True,
     "reshape": _reshape,
     "transpose": _transpose,
     "broadcast_in_dim": _broadcast,
@@ -165,16 +196,19 @@ _STEPS = {
 }
 
 
-def rebuilt(build: Builder, layout: Layout, groups: list[list[Atom]]) -> Value | None:
-    """The source with axes made of these atoms, repetitions left out; None if that loses an axis of the source."""
-    order = [a for row in layout.source_axes for a in row]
+def is_rebuildable(layout: Layout, groups: list[list[Atom]]) -> bool:
+    """Whether these groups hold every atom of the source (of size 1 or not) once, repetitions apart."""
+    kept = {id(a) for group in groups for a in group}
+    return all(id(a) in kept or equal(a.size, 1) for row in layout.source_axes for a in row)
+
+
+def rebuilt(build: Builder, layout: Layout, source: Value, groups: list[list[Atom]]) -> Value:
+    """A value of the source's dims with axes made of these atoms, repetitions left out."""
     wanted = [[a for a in group if not a.repeat] for group in groups]
     flat = [a for group in wanted for a in group]
     kept = {id(a) for a in flat}
-    if any(id(a) not in kept and not equal(a.size, 1) for a in order):
-        return None
-    atoms = [a for a in order if id(a) in kept]
-    value: Value = build.reshape(layout.source, dims=tuple(a.size for a in atoms))
+    atoms = [a for row in layout.source_axes for a in row if id(a) in kept]
+    value: Value = build.reshape(source, dims=tuple(a.size for a in atoms))
     permutation = tuple(next(i for i, a in enumerate(atoms) if a is b) for b in flat)
     if permutation != tuple(range(len(permutation))):
         value = build.transpose(value, permutation=permutation)

@@ -76,10 +76,13 @@ def scores_of(m: Match, value: Value) -> Scores:
                 m.need(not softcap and factor > 0, "tanh of the scores stands where no softcap does", node)
                 softcap, factor, value = factor, 1.0, x
             case "add" | "subtract" if x is not None and y is not None:
+                if node.op.name == "subtract" and (top := _maximum_of(y, x)):
+                    nodes.extend(top)
+                    value = x
+                    continue
                 m.need(not softcap, "a mask is added before the softcap", node)
                 value, mask, sign = _added(m, node, x, y)
-                if mask is not None:
-                    masks.append(Mask(mask, sign * factor, level=node.result.dims))
+                masks.append(Mask(mask, sign * factor, level=node.result.dims))
             case "select":
                 m.need(not softcap, "a mask is applied before the softcap", node)
                 value, mask_ = _selected(m, node, factor)
@@ -122,10 +125,8 @@ def _distance(value: Value | None, limit: int = 10) -> int | None:
     return None
 
 
-def _added(m: Match, node: Node, x: Value, y: Value) -> tuple[Value, Value | None, float]:
-    """(scores, mask, its sign) of a sum; of scores less their maximum there is no mask."""
-    if node.op.name == "subtract" and _is_maximum_of(y, x):
-        return x, None, 1.0
+def _added(m: Match, node: Node, x: Value, y: Value) -> tuple[Value, Value, float]:
+    """(scores, mask, its sign) of a sum or difference."""
     first, second = _distance(x), _distance(y)
     # The scores have the full shape; a mask that is itself a product (a learnt bias) is usually further away.
     forward = second is None or (first is not None and first <= second)
@@ -138,18 +139,20 @@ def _added(m: Match, node: Node, x: Value, y: Value) -> tuple[Value, Value | Non
     return scores, mask, 1.0
 
 
-def _is_maximum_of(value: Value, x: Value) -> bool:
+def _maximum_of(value: Value, x: Value) -> list[Node]:
+    """The nodes that compute the maximum of x along its last axis, which a softmax does not notice; else none."""
+    nodes: list[Node] = []
     node = value.node
-    while node is not None and node.op.name in ("reshape", "broadcast_in_dim", "maximum"):
+    while node is not None:
+        nodes.append(node)
         below = node.operands[0]
-        node = below.node if below is not None else None
-    last = x.rank - 1
-    return (
-        node is not None
-        and node.operands[0] is x
-        and (node.op.name == "ReduceMax" or (node.op.name == "reduce" and node.keywords["kind"] == "max"))
-        and tuple(a % x.rank for a in node.keywords["axes"]) == (last,)
-    )
+        is_max = node.op.name == "ReduceMax" or (node.op.name == "reduce" and node.keywords["kind"] == "max")
+        if is_max:
+            last = tuple(a % x.rank for a in node.keywords["axes"]) == (x.rank - 1,)
+            return nodes if below is x and last else []
+        passes = node.op.name in ("reshape", "broadcast_in_dim", "maximum")
+        node = below.node if passes and below is not None else None
+    return []
 
 
 def _selected(m: Match, node: Node, factor: float) -> tuple[Value, Mask]:

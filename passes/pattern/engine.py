@@ -46,6 +46,8 @@ class FusionReport:
 
     fired: list[Fired] = field(default_factory=list)
     misses: list[NearMiss] = field(default_factory=list)
+    composites: dict[str, int] = field(default_factory=dict)
+    """Composites that the model holds afterwards, by the name that people call them."""
 
     @property
     def counts(self) -> Counter[str]:

@@ -330,7 +330,7 @@ def _parts(value: Value) -> list[tuple[Value, bool]]:
     node = value.node
     if node is None:
         return []
-    x, y = (*node.operands, None)[:2]
+    x, y = (*node.operands, None, None)[:2]
     if node.op.name in ("multiply", "divide") and x is not None and y is not None and value.dtype.is_float:
         return [(x, False), (y, node.op.name == "divide")]
     if node.op.name == "convert" and x is not None and x.dtype.is_float and value.dtype.is_float:

@@ -1,5 +1,7 @@
 """Attention by mx.fast where its conventions are exactly those of irc; otherwise it is decomposed."""
 
+from typing import Any
+
 from ...ir import dims as sizes
 from ...ir import dtypes
 from .lowering import lower
@@ -15,7 +17,7 @@ def attention(ctx, q, k, v, mask, sinks, *, scale, softcap, causal, kv_offset, w
         ctx.refuse("rows that see nothing are not zero in mx.fast.scaled_dot_product_attention")
     if any(sizes.less_equal(1, d) is not True and isinstance(d, int) for x in (q, k, v) for d in x.dims):
         ctx.refuse("an empty operand")
-    keywords = {"scale": float(scale)}
+    keywords: dict[str, Any] = {"scale": float(scale)}
     if causal:
         # MLX aligns the diagonal with the last key: the same if the keys before the queries are the difference.
         if mask is not None or sizes.equal(kv_offset, k.dims[2] - q.dims[2]) is not True:

@@ -1,4 +1,4 @@
-"""What a lowering rule sees: `Context`, which makes expressions of MLX calls, operators, sizes, constants and recipes."""
+"""What a lowering rule sees: `Context`, which makes expressions of calls, operators, sizes, constants and recipes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Context:
         dims: Sequence[Size] | None = None,
         **keywords: Any,
     ) -> Expr:
-        """`function(arguments, keyword=value)`; element type and dims are those of the first expression unless given."""
+        """`function(arguments, keyword=value)`; element type and dims: those of the first expression unless given."""
         return self._call((function,), arguments, keywords, self._first(arguments), dtype, dims)
 
     def weak_call(
@@ -106,7 +106,7 @@ class Context:
     def infix(
         self, operator: str, x: Any, y: Any, dtype: DType | None = None, dims: Sequence[Size] | None = None
     ) -> Expr:
-        """`x operator y`; constants stand as Python numbers beside arrays.  `dims`: the result's, if not the broadcast."""
+        """`x operator y`; constants as Python numbers beside arrays.  `dims`: of the result, if not the broadcast."""
         level = OPERATORS[operator]
         left, right = self.weakly(x, y)
         like = x if isinstance(x, Expr) else y
@@ -217,6 +217,8 @@ class Context:
         if ints is not None and isinstance(size, int) and ints.size and size:
             wide = np.asarray(ints).astype(np.int64)
             wide = np.clip(np.where(wide < 0, wide + size, wide), 0, size - 1)
+            if np.array_equal(wide, ints):
+                return self.wide(indices)
             return self.array(wide.astype(np.int32) if size <= 1 << 31 else wide)
         if indices.dtype.kind == "uint":
             return self.call("mx.minimum", indices, self._bound(indices, size))
@@ -262,6 +264,9 @@ class Context:
         number = self.scalar(value, dtype)
         if number.number is None:
             return self.call("mx.broadcast_to", number, tuple(dims), dims=dims)
+        if not dtype.is_bool and number.number in (0, 1) and not str(number.number).startswith("-"):
+            function = "mx.ones" if number.number else "mx.zeros"
+            return self.call(function, tuple(dims), types.spelling(dtype), dtype=dtype, dims=dims)
         return self.call("mx.full", tuple(dims), Slot(number, LOWEST, True), dtype, dtype=dtype, dims=dims)
 
     def arange(self, count: Size, dtype: DType) -> Expr:
@@ -326,7 +331,7 @@ class Context:
         return self.emitter.unpack(x, parts, hints)
 
     def prepared(self, constant: Constant, suffix: str, make: str, dims: Sequence[Size]) -> Expr:
-        """A weight in another form that is made once, when weights are loaded.  `make` is source with `{}` for the weight."""
+        """A weight in another form, made once at load.  `make` is source with `{}` for the weight."""
         return self.emitter.prepared(constant, suffix, make, tuple(dims))
 
     def constant_of(self, index: int) -> Constant | None:
@@ -413,9 +418,9 @@ def spelled(array: Any, dtype: DType) -> str:
 def held_as(array: Any, dtype: DType) -> np.ndarray[Any, Any]:
     """An array in the form that the device holds: codes for narrow floats, bytes for sub-byte integers."""
     array = np.asarray(array)
-    if types.is_code(dtype):
-        return np.ascontiguousarray(array).reshape(array.shape).view(np.uint8)
-    return array.astype(types.carrier(dtype).numpy)
+    codes = types.is_code(dtype)
+    held: np.ndarray[Any, Any] = array.view(np.uint8) if codes else array.astype(types.carrier(dtype).numpy)
+    return held
 
 
 def _nested(array: np.ndarray[Any, Any], dtype: DType) -> str:

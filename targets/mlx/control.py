@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ...ir import dims as sizes
+from ...ir.dims import Size
+from ...ir.graph import Node
 from .lowering import lower
 
 
@@ -106,8 +108,8 @@ def _step(ctx, body, names):
         emitter.assign([n for n, _ in rows], [e for _, e in rows])
 
 
-def trip_count(node):
-    """How often a while node runs that counts one state up to a known limit, or None; its condition is then not written."""
+def trip_count(node: Node) -> Size | None:
+    """How often a while node runs that counts a state up to a known limit, else None; it needs no condition then."""
     (cond,), (body,) = node.graphs["cond"], node.graphs["body"]
     test = cond.outputs[0].node
     if test is None or test.op.name != "compare" or len(cond) != 1 or test.keywords["direction"] not in ("lt", "le"):

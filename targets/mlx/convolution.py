@@ -5,7 +5,6 @@ from ...ir import dtypes
 from . import types
 from .lowering import lower
 
-
 _NATIVE = (dtypes.f32, dtypes.f16, dtypes.bf16)
 """Element types that MLX convolves."""
 

@@ -7,12 +7,12 @@ where it is used; every other value is assigned to a name, the model's own where
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from ...ir import container
 from ...ir import dims as sizes
 from ...ir.data import SplatData
 from ...ir.dims import Size
@@ -21,11 +21,14 @@ from ...ir.errors import IrcError
 from ...ir.model import Constant, Function, Graph, Model, Node, Value
 from ...ir.operators import Trait
 from ...ir.types import TensorType
-from . import recipes, types
+from . import recipes
 from .context import ATOM, POSTFIX, Context
 from .control import trip_count
 from .expression import Expr, identifier
+from .loading import loading
 from .lowering import load
+from .signature import Frame, shape_lines, signature
+from .statements import Statements
 from .wrapping import COLUMNS, wrapped
 
 INLINE_ELEMENTS = 8
@@ -49,23 +52,11 @@ class Emitted:
     traps: list[str]
 
 
-@dataclass
-class _Frame:
-    """A function being written."""
-
-    function: Function | None
-    names: set[str] = field(default_factory=set)
-    header: list[str] = field(default_factory=list)
-    symbols: dict[str, str] = field(default_factory=dict)
-    bound: set[str] = field(default_factory=set)
-    constants: dict[Constant, Expr] = field(default_factory=dict)
-    takes_weights: bool = False
-
-
-class Emitter:
+class Emitter(Statements):
     """Writes one module.  Use `emit`."""
 
     def __init__(self, model: Model | None) -> None:
+        super().__init__()
         self.model = model
         self.context = Context(self)
         self.table = load()
@@ -77,9 +68,6 @@ class Emitter:
         self._prepared: dict[str, tuple[str, str]] = {}
         self._recipes: dict[str, None] = {}
         self._values: dict[Value, Expr] = {}
-        self._lines: list[str] = []
-        self._indent = 4
-        self._frame = _Frame(None)
         self._reserved: dict[str, str] = {}
         self._functions: dict[str, tuple[str, bool]] = {}
         self._written: list[str] = []
@@ -90,11 +78,10 @@ class Emitter:
         assert self.model is not None
         function = self.model.entry(entry)
         main = self._function(function, "main")
-        parts = [f'"""{_sentence(self.model.name, entry)}"""\n']
-        body = recipes.source(list(self._recipes)) + self._written + self._loading()
-        uses_math = any("math." in b for b in body)
-        parts.append("import math\n\nimport mlx.core as mx\n" if uses_math else "import mlx.core as mx\n")
-        text = "\n".join(parts) + "\n\n" + "\n\n\n".join(b.rstrip("\n") for b in body) + "\n"
+        body = recipes.source(list(self._recipes)) + self._written + loading(self.weights, self._prepared)
+        imports = [f"import {name}" for name, use in (("math", "math."), ("mlx.core as mx", "mx.")) if _uses(body, use)]
+        head = [f'"""{_sentence(self.model.name, entry)}"""', *imports]
+        text = "\n\n".join(head) + "\n\n\n" + "\n\n\n".join(b.rstrip("\n") for b in body) + "\n"
         return Emitted(
             text, self.weights, main, [v.dtype for v in function.inputs], [v.dtype for v in function.outputs],
             self.is_straight, self.traps,
@@ -105,7 +92,7 @@ class Emitter:
     def _function(self, function: Function, name: str) -> bool:
         """Write a function; whether it takes the weights."""
         outer = (self._frame, self._lines, self._indent)
-        self._frame, self._lines, self._indent = _Frame(function), [], 4
+        self._frame, self._lines, self._indent = Frame(function), [], 4
         frame = self._frame
         frame.names |= {name, *(s for s in self._recipes)}
         for symbol in sorted({s for v in function.inputs if isinstance(v.type, TensorType) for s in _type_symbols(v)}):
@@ -125,88 +112,12 @@ class Emitter:
         if frame.takes_weights:
             parameters.append("w")
         head = wrapped(f"def {name}({', '.join(parameters)}):", 0)
-        signature = self._signature(function)
-        lines = [*head, *signature, *self._shape_lines(frame), *frame.header, *self._lines]
+        sizes_read = shape_lines(frame, self._values, self.symbol)
+        lines = [*head, *signature(function), *sizes_read, *_used(frame.header, self._lines), *self._lines]
         takes = frame.takes_weights
         self._frame, self._lines, self._indent = outer
         self._written.append("\n".join(lines))
         return takes
-
-    def _signature(self, function: Function) -> list[str]:
-        inputs = ", ".join(f"{n}: {v.type}" for n, v in zip(function.input_names, function.inputs, strict=True))
-        outputs = ", ".join(f"{n}: {v.type}" for n, v in zip(function.output_names, function.outputs, strict=True))
-        text = f"{inputs} -> {outputs}".replace("\\", "/").replace('"', "'")
-        if len(text) + 10 <= COLUMNS:
-            return [f'    """{text}"""']
-        lines = [""]
-        for word in text.split(" "):
-            if len(lines[-1]) + len(word) + 6 > COLUMNS:
-                lines.append("")
-            lines[-1] = f"{lines[-1]} {word}" if lines[-1] else word
-        return ['    """' + lines[0], *(f"    {line}" for line in lines[1:]), '    """']
-
-    def _shape_lines(self, frame: _Frame) -> list[str]:
-        """Assignments of the sizes that the function mentions, read from the shapes of its inputs."""
-        assert frame.function is not None
-        lines: list[str] = []
-        wanted = {s for s in frame.symbols if s not in frame.bound}
-        for value in frame.function.inputs:
-            if not isinstance(value.type, TensorType) or not wanted:
-                continue
-            places = {d._terms[0][0][0].text: i for i, d in reversed(list(enumerate(value.dims))) if _is_symbol(d)}
-            found = sorted((i, s) for s, i in places.items() if s in wanted)
-            if found:
-                lines.append(
-                    self._shape_line(
-                        frame, self._values[value].text(), [i for i, _ in found], [s for _, s in found], value.rank
-                    )
-                )
-                wanted -= {s for _, s in found}
-        for symbol in sorted(wanted):
-            lines.append(self._solved(frame, symbol))
-        return lines
-
-    def _shape_line(self, frame: _Frame, x: str, axes: list[int], symbols: list[str], rank: int) -> str:
-        names = ", ".join(frame.symbols[s] for s in symbols)
-        if len(axes) == 1:
-            return f"    {names} = {x}.shape[{axes[0]}]"
-        if axes == list(range(rank)):
-            return f"    {names} = {x}.shape"
-        if axes == list(range(len(axes))):
-            return f"    {names} = {x}.shape[:{len(axes)}]"
-        if axes == list(range(axes[0], rank)):
-            return f"    {names} = {x}.shape[{axes[0]}:]"
-        return f"    {names} = {', '.join(f'{x}.shape[{a}]' for a in axes)}"
-
-    def _solved(self, frame: _Frame, symbol: str) -> str:
-        """A size that no axis has by itself, such as N of an input of 2*N elements."""
-        assert frame.function is not None
-        known: dict[str, Size] = {s: sizes.symbol(s) for s in self._reserved if s != symbol}
-        for value in frame.function.inputs:
-            for axis, dim in enumerate(value.dims):
-                bindings = dict(known)
-                place = f"shape_{self._values[value].text()}_{axis}"
-                if symbol in sizes.symbols(dim) and sizes.solve(dim, sizes.symbol(place), bindings):
-                    text = sizes.render(
-                        bindings[symbol],
-                        lambda s, x=value, a=axis, p=place: (
-                            f"{self._values[x].text()}.shape[{a}]" if s == p else self.symbol(s)
-                        ),
-                    )
-                    return f"    {frame.symbols[symbol]} = {text}"
-        # Exact division that the dims cannot prove: the sizes were checked before the call.
-        for value in frame.function.inputs:
-            for axis, dim in enumerate(value.dims):
-                if symbol in sizes.symbols(dim) and not isinstance(dim, int):
-                    factor = dict(dim._terms).get(sizes.symbol(symbol)._terms[0][0], 0)
-                    rest = dim - sizes.symbol(symbol) * factor
-                    if factor and symbol not in sizes.symbols(rest):
-                        x = f"{self._values[value].text()}.shape[{axis}]"
-                        left = (
-                            x if isinstance(rest, int) and rest == 0 else f"({x} - ({sizes.render(rest, self.symbol)}))"
-                        )
-                        return f"    {frame.symbols[symbol]} = {left} // {factor}"
-        raise IrcError(f"the size {symbol} of @{frame.function.name} does not follow from the shapes of its inputs")
 
     def symbol(self, name: str) -> str:
         """The Python name of a size."""
@@ -298,14 +209,6 @@ class Emitter:
         yield
         self._inlined.discard(graph)
 
-    @contextmanager
-    def tentative(self) -> Iterator[list[str]]:
-        """Statements written inside it are taken back and stand in the list that it gives."""
-        count, taken = len(self._lines), list[str]()
-        yield taken
-        taken += self._lines[count:]
-        del self._lines[count:]
-
     def named(self, name: str, value: Value) -> Expr:
         """The expression of a value that statements assign to `name`."""
         return self._name(name, value)
@@ -381,7 +284,7 @@ class Emitter:
         out = self.context.array(array, constant.dtype)
         if array.size > 1 and len(out.text()) > SHORT:
             name = self.fresh(identifier(constant.name or "constant"))
-            self._frame.header += wrapped(f"{name} = {out.text()}", 4)
+            self._frame.header[name] = wrapped(f"{name} = {out.text()}", 4)
             out.variable = name
         return out
 
@@ -399,135 +302,9 @@ class Emitter:
         self._prepared[key] = (constant.name, make)
         return self.weight(key, constant.dtype, dims)
 
-    def _loading(self) -> list[str]:
-        """The functions that read weights."""
-        if not self.weights:
-            return []
-        out = []
-        groups: dict[str, list[str]] = {}
-        lines = []
-        for key, (name, make) in self._prepared.items():
-            if key == name:
-                groups.setdefault(make, []).append(key)
-            else:
-                lines += wrapped(f"w[{json.dumps(key)}] = {make.format(f'w[{json.dumps(name)}]')}", 4)
-        for make, keys in groups.items():
-            if len(keys) == 1:
-                place = f"w[{json.dumps(keys[0])}]"
-                lines += wrapped(f"{place} = {make.format(place)}", 4)
-            else:
-                lines += wrapped(f"for name in ({', '.join(json.dumps(k) for k in keys)}):", 4)
-                lines.append(f"        w[name] = {make.format('w[name]')}")
-        if lines:
-            out.append(
-                "\n".join(
-                    ["def prepare(w):", '    """Weights in the layout that main takes."""', *lines, "    return w"]
-                )
-            )
-        reading = []
-        for name, constant in self.weights.items():
-            reading += _decoding(name, constant)
-        returned = "prepare(w)" if lines else "w"
-        head = ["def load(path):", '    """The weights, from a safetensors file."""']
-        first = '    w = mx.load(path, format="safetensors")'
-        out.append("\n".join([*head, first, *reading, f"    return {returned}"]))
-        return out
-
-    # Statements
-
     def need(self, recipe: str) -> None:
         """The module uses this recipe."""
         self._recipes[recipe] = None
-
-    def fresh(self, hint: str) -> str:
-        """A name that the function does not use yet."""
-        base = identifier(hint)
-        name, number = base, 0
-        while name in self._frame.names:
-            number += 1
-            name = f"{base}_{number}"
-        self._frame.names.add(name)
-        return name
-
-    def line(self, text: str) -> None:
-        """One statement."""
-        self._lines += wrapped(text, self._indent)
-
-    @contextmanager
-    def indented(self, head: str) -> Iterator[None]:
-        """A compound statement: what is written inside is its body."""
-        self.line(head)
-        self._indent += 4
-        count = len(self._lines)
-        yield
-        if len(self._lines) == count:
-            self.line("pass")
-        self._indent -= 4
-
-    def bind(self, expr: Expr, hint: str | None = None) -> None:
-        """Assign to a name, unless it is plain."""
-        core = expr.core
-        if core.is_plain:
-            return
-        self.settle(core)
-        text = self._short_enough(core)
-        name = self.fresh(hint or expr.hint or core.hint or "t")
-        self.line(f"{name} = {text}")
-        core.variable = name
-
-    def assign(self, names: Sequence[str], exprs: Sequence[Expr]) -> None:
-        """`a, b = x, y`, all at once."""
-        for expr in exprs:
-            self.settle(expr)
-        self.line(f"{', '.join(names)} = {', '.join(e.text() for e in exprs)}")
-
-    def written(self, expr: Expr) -> str:
-        """Source of an expression, ready to stand in a statement written next."""
-        self.settle(expr)
-        return self._short_enough(expr)
-
-    def _short_enough(self, expr: Expr) -> str:
-        """The text; inner values are assigned to names until it fits a line."""
-        while self._indent + len(expr.text()) + 24 > COLUMNS:
-            inner = [e for e in _descendants(expr) if not e.is_plain and e.hint is not None]
-            if not inner:
-                break
-            self.bind(max(inner, key=lambda e: len(e.text())))
-        return expr.text()
-
-    def settle(self, expr: Expr) -> None:
-        """Assign what the expression would write more than once to names."""
-        counts: dict[Expr, int] = {}
-        order: list[Expr] = []
-
-        def visit(e: Expr) -> None:
-            for child in e.children():
-                core = child.core
-                if core.is_plain:
-                    continue
-                counts[core] = counts.get(core, 0) + 1
-                if counts[core] == 1:
-                    visit(core)
-                    order.append(core)
-
-        visit(expr)
-        for e in order:
-            if counts[e] > 1:
-                self.bind(e)
-
-    def unpack(
-        self, x: Expr, parts: Sequence[tuple[DType, Sequence[Size]]], hints: Sequence[str] = ()
-    ) -> tuple[Expr, ...]:
-        """See `Context.unpack`."""
-        text = self.written(x)
-        names = [self.fresh(hints[i] if i < len(hints) else "t") for i in range(len(parts))]
-        self.line(f"{', '.join(names)}{',' if len(names) == 1 else ''} = {text}")
-        out = []
-        for name, (dtype, dims) in zip(names, parts, strict=True):
-            made = Expr((name,), ATOM, dtype, tuple(dims), trivial=True)
-            made.variable = name
-            out.append(made)
-        return tuple(out)
 
     def elementwise_function(self, graph: Graph, name: str, dims: Sequence[Sequence[Size]]) -> str:
         """See `Context.function`."""
@@ -554,20 +331,23 @@ class Emitter:
         self.line(f"raise RuntimeError({json.dumps(message)})")
 
 
+def _used(header: Mapping[str, list[str]], lines: Sequence[str]) -> list[str]:
+    """Statements of the names that the lines mention: some constants turn out to be needed in another form."""
+    words = set(re.findall(r"\w+", " ".join(lines))) if header else set()
+    return [line for name, made in header.items() if name in words for line in made]
+
+
+def _uses(body: Sequence[str], module: str) -> bool:
+    """Whether code, signatures in docstrings apart, mentions a module."""
+    return any(re.search(rf"(?<![\w.]){re.escape(module)}", line) for text in body for line in text.splitlines())
+
+
 def _conditions_not_written(model: Model | None) -> set[Graph]:
     """Conditions of loops that become `for`."""
     if model is None:
         return set()
     loops = (n for n in model.nodes() if n.op.name == "while")
     return {n.graphs["cond"][0] for n in loops if trip_count(n) is not None}
-
-
-def _descendants(expr: Expr) -> Iterator[Expr]:
-    for child in expr.children():
-        core = child.core
-        if core is not expr:
-            yield core
-            yield from _descendants(core)
 
 
 def _depth(expr: Expr) -> int:
@@ -581,10 +361,6 @@ def _hint(value: Value) -> str:
     return value.node.op.name.lower() if value.node is not None else "v"
 
 
-def _is_symbol(dim: Size) -> bool:
-    return not isinstance(dim, int) and str(dim).isidentifier()
-
-
 def _type_symbols(value: Value) -> tuple[str, ...]:
     return tuple(s for d in value.dims if not isinstance(d, int) for s in sizes.symbols(d))
 
@@ -592,24 +368,6 @@ def _type_symbols(value: Value) -> tuple[str, ...]:
 def _sentence(name: str, entry: str) -> str:
     label = name.replace("\\", "/").replace('"', "'").replace("\n", " ")
     return f"MLX code of {label if entry == 'main' else f'{label}, entry {entry}'}, written by irc."[: COLUMNS - 6]
-
-
-def _decoding(name: str, constant: Constant) -> list[str]:
-    """Statements that turn what the container stores into what main takes."""
-    key, dtype = container.tensor_key(name), constant.dtype
-    place, stored = f"w[{json.dumps(name, ensure_ascii=False)}]", f"w[{json.dumps(key, ensure_ascii=False)}]"
-    if dtype in container.NATIVE:
-        return [] if key == name else wrapped(f"{place} = {stored}", 4)
-    dims = ", ".join(map(str, constant.dims)) or "()"
-    if dtype.is_integer:
-        bits, sign = (1 << dtype.bits) - 1, 1 << (dtype.bits - 1)
-        stored = (
-            f"({stored} & {bits})" if dtype.kind == "uint" else f"(({stored} & {bits}) ^ {sign}).view(mx.int8) - {sign}"
-        )
-        stored = stored if dtype.kind == "uint" else f"({stored})"
-    elif not types.is_code(dtype):
-        stored = f"{stored}.view({types.spelling(dtype)})"
-    return wrapped(f"{place} = {stored}.reshape({dims})", 4)
 
 
 def emit(model: Model, entry: str) -> Emitted:

@@ -1,4 +1,4 @@
-"""Expressions of the emitted Python: trees of source text with precedence, so that parentheses stand only where needed."""
+"""Expressions of the emitted Python: trees of source text with precedence, parentheses only where needed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """Operators that pick or place elements by index.  MLX checks no index, so every one is clamped or dropped here."""
 
+import numpy as np
+
 from ...ir import dims as sizes
 from ...ir import dtypes
 from . import types
@@ -74,9 +76,10 @@ def dynamic_slice(ctx, x, starts, *, sizes):
 def dynamic_update_slice(ctx, x, update, starts):
     if not x.rank:
         return update
-    limits = [n - k for n, k in zip(x.dims, update.dims, strict=True)]
-    vector = ctx.recipe("_starts", [ctx.wide(s) for s in starts], limits, dtype=dtypes.i32, dims=(x.rank,))
-    return ctx.call("mx.slice_update", x, update, vector, tuple(range(x.rank)), dims=x.dims)
+    vector, axes = _starts(ctx, starts, [n - k for n, k in zip(x.dims, update.dims, strict=True)])
+    if not axes:
+        vector, axes = ctx.array(np.zeros(1, np.int32)), [0]
+    return ctx.call("mx.slice_update", x, update, vector, tuple(axes), dims=x.dims)
 
 
 @lower("gather")
@@ -101,8 +104,8 @@ def gather(
     dropped = sorted((*collapsed_slice_dims, *operand_batching_dims))
     pairs = list(zip(operand_batching_dims, start_indices_batching_dims, strict=True))
     return ctx.recipe(
-        "_gather", x, ctx.wide(indices), list(slice_sizes), index_vector_dim, list(start_index_map), dropped, list(offset_dims),
-        pairs, dims=dims,
+        "_gather", x, ctx.wide(indices), list(slice_sizes), index_vector_dim, list(start_index_map), dropped,
+        list(offset_dims), pairs, dims=dims,
     )  # fmt: skip
 
 
@@ -133,27 +136,27 @@ def _signed(ctx, indices):
 
 @lower("scatter")
 def scatter(
-    ctx, x, indices, updates, *, update_window_dims, inserted_window_dims, scatter_dims_to_operand_dims, index_vector_dim,
-    input_batching_dims, scatter_indices_batching_dims, kind, body,
+    ctx, x, indices, updates, *, update_window_dims, inserted_window_dims, scatter_dims_to_operand_dims,
+    index_vector_dim, input_batching_dims, scatter_indices_batching_dims, kind, body,
 ):  # fmt: skip
     dropped = sorted((*inserted_window_dims, *input_batching_dims))
     window = iter(updates.dims[d] for d in update_window_dims)
     lengths = [1 if axis in dropped else next(window) for axis in range(x.rank)]
     pairs = list(zip(input_batching_dims, scatter_indices_batching_dims, strict=True))
     numbers = (lengths, index_vector_dim, list(scatter_dims_to_operand_dims), dropped, list(update_window_dims), pairs)
+    ctx.emitter.is_straight &= kind not in ("and", "or", "xor", "custom")
     if kind in ("and", "or", "xor"):
         name = f"mx.bitwise_{kind}"
         return ctx.recipe("_scatter_each", x, ctx.wide(indices), updates, *numbers, name, dims=x.dims)
     if kind == "custom":
         name = ctx.function(body, "combine", [(1,), (1,)])
-        ctx.emitter.is_straight = False
         return ctx.recipe("_scatter_each", x, ctx.wide(indices), updates, *numbers, name, dims=x.dims)
     return combined(ctx, "_scatter", x, ctx.wide(indices), updates, *numbers, kind)
 
 
-def combined(ctx, recipe, x, indices, updates, *numbers):
+def combined(ctx, recipe, x, indices, updates, *numbers_and_kind):
     """A recipe that combines updates; sums and products of narrow floats run in f32 and are rounded once."""
-    *numbers, kind = numbers
+    *numbers, kind = numbers_and_kind
     dtype = x.dtype
     wide = (lambda v: v) if kind == "replace" else ctx.wide
     if kind in ("sum", "prod"):

@@ -2,6 +2,7 @@
 
 from ...ir import dims as sizes
 from ...ir import dtypes
+from ...ir.dims import Size
 from ...ir.ops import equations
 from ...ir.ops.linalg import free_axes
 from . import types
@@ -13,7 +14,8 @@ def product(ctx, a, b, dtype, dims=None):
     if not dtype.is_integer:
         if a.dtype.is_bool:
             a, b = (ctx.convert(v, dtypes.f32) for v in (a, b))
-            return ctx.typed(ctx.infix("!=", ctx.infix("@", a, b), 0), dtypes.bool_, dims)
+            counts = ctx.infix("@", a, b, dims=ctx.result_types[0].shape if dims is None else dims)
+            return ctx.infix("!=", counts, 0)
         wide = types.accumulator(a.dtype)
         a, b = (ctx.convert(ctx.wide(v), wide) for v in (a, b))
         out = ctx.infix("@", a, b, wide, ctx.result_types[0].shape if dims is None else dims)
@@ -92,7 +94,7 @@ def einsum(ctx, xs, *, equation):
         ctx.refuse("mx.einsum has neither an ellipsis nor repeated labels")
     if not dtype.is_float or dtype.bits < 32 or len(xs) > 2:
         ctx.refuse(f"mx.einsum of {len(xs)} operands of {dtype}")
-    sized = {}
+    sized: dict[str, Size] = {}
     for x, term in zip(xs, inputs, strict=True):
         for label, dim in zip(term, x.dims, strict=True):
             if label in sized and sizes.equal(sized[label], dim) is not True:

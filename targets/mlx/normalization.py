@@ -39,12 +39,14 @@ def batch_normalization(ctx, x, scale, bias, mean, variance, *, epsilon):
     if any(v.dtype is not wide[0].dtype for v in wide):
         ctx.refuse("parameters of another element type")
     x, scale, bias, mean, variance = wide
+    source, permutation = ctx.laid_out(x)
+    last = permutation[1] == x.rank - 1  # a vector of the channels is then broadcast as it is
+    along = (lambda v: v) if last else lambda v: _per_channel(ctx, v, x.rank)
     epsilon = ctx.scalar(epsilon, x.dtype)
-    factor = ctx.infix("*", scale, ctx.call("mx.rsqrt", ctx.infix("+", variance, epsilon)))
     factor = ctx.infix("/", scale, ctx.call("mx.sqrt", ctx.infix("+", variance, epsilon)))
-    centred = ctx.infix("-", x, _per_channel(ctx, mean, x.rank))
-    scaled = ctx.infix("*", centred, _per_channel(ctx, factor, x.rank))
-    return ctx.convert(ctx.infix("+", scaled, _per_channel(ctx, bias, x.rank)), dtype)
+    scaled = ctx.infix("*", ctx.infix("-", source, along(mean)), along(factor))
+    out = ctx.typed(ctx.convert(ctx.infix("+", scaled, along(bias)), dtype), dtype, source.dims)
+    return out if source is x else ctx.channels_first(out)
 
 
 def _last_axis(ctx, x, axis, *vectors):

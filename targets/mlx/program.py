@@ -142,7 +142,8 @@ def load_emitted(folder: Path, model: Model) -> Emitted:
             raise FormatError(f"{folder / MANIFEST}: the model has no constant {missing[0]!r}")
         return Emitted(
             text, {n: model.constants[n] for n in m["weights"]}, bool(m["takes_weights"]),
-            [DType.of(d) for d in m["inputs"]], [DType.of(d) for d in m["outputs"]], bool(m["is_straight"]), list(m["traps"]),
+            [DType.of(d) for d in m["inputs"]], [DType.of(d) for d in m["outputs"]], bool(m["is_straight"]),
+            list(m["traps"]),
         )  # fmt: skip
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise FormatError(f"{folder / MANIFEST}: not a program of the MLX target: {error}") from error

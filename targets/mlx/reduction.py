@@ -2,8 +2,6 @@
 
 import math
 
-import numpy as np
-
 from ...ir import dims as sizes
 from ...ir import dtypes
 from . import types
@@ -70,12 +68,10 @@ def _bitwise(ctx, x, axes, kind):
         total = ctx.method(x, "sum", axis=_axis(axes), dims=dims, dtype=dtypes.i32)
         return ctx.infix("!=", ctx.infix("&", total, 1), 0)
     wide = ctx.wide(x)
-    start = ctx.array(np.array(-1 if kind == "and" else 0).astype(np.int64)) if wide.dtype.kind == "int" else None
-    if start is None:
-        start = ctx.scalar((1 << wide.dtype.bits) - 1 if kind == "and" else 0, wide.dtype)
-    else:
-        start = ctx.scalar(-1 if kind == "and" else 0, wide.dtype)
-    out = ctx.recipe("_windows_fold", [wide], list(axes), f"mx.bitwise_{kind}", [start], dims=dims, dtype=wide.dtype)
+    start = ctx.scalar(
+        0 if kind != "and" else -1 if wide.dtype.kind == "int" else (1 << wide.dtype.bits) - 1, wide.dtype
+    )
+    out = ctx.recipe("_fold", [wide], list(axes), f"mx.bitwise_{kind}", [start], dims=dims, dtype=wide.dtype)
     return ctx.narrow(ctx.index(out, "0", dims=dims), x.dtype)
 
 
@@ -91,7 +87,7 @@ def reduce(ctx, xs, *, axes, kind, body):
     dims = ctx.result_types[0].shape
     name = ctx.function(body, "combine", [dims] * (2 * count))
     inputs = [ctx.typed(x, x.dtype) for x in xs[:count]]
-    made = ctx.recipe("_windows_fold", inputs, list(axes), name, list(xs[count:]))
+    made = ctx.recipe("_fold", inputs, list(axes), name, list(xs[count:]))
     results = ctx.node.results
     return ctx.unpack(made, [(r.dtype, r.dims) for r in results], [r.name or "reduced" for r in results])
 

@@ -43,10 +43,9 @@ class MlxTarget(Target):
         super().__init__(options)
         for name in ("compile", "device"):
             choices = MlxOptions.__dataclass_fields__[name].metadata["choices"]
-            if getattr(self.options, name) not in choices:
-                raise IrcError(
-                    f"option {name} of target mlx must be one of {', '.join(map(repr, choices))}, got {getattr(self.options, name)!r}"
-                )
+            if (value := getattr(self.options, name)) not in choices:
+                listed = ", ".join(map(repr, choices))
+                raise IrcError(f"option {name} of target mlx must be one of {listed}, got {value!r}")
         if self.options.device == "gpu" and not mx.is_available(mx.gpu):
             raise IrcError("option device of target mlx is gpu, but MLX has no GPU here")
 

@@ -3,6 +3,7 @@
 import math
 
 from ...ir import dims as sizes
+from ...ir import dtypes
 from ...ir.ops.combination import identity
 from ...ir.ops.window import ceil_padding
 from . import types
@@ -36,7 +37,7 @@ def _identity(ctx, kind, dtype, wide):
     return ctx.scalar(identity(kind, dtype).astype(wide.numpy), wide)
 
 
-def combined_windows(ctx, x, kind, window, strides, padding, dilations, dims, dtype):
+def combined_windows(ctx, x, kind, window, strides, padding, dilations, dims, *, dtype):
     """Windows of x, in its wide type, combined by a kind that has a name."""
     if x.dtype.is_bool:
         kind = _LOGICAL.get(kind, kind)
@@ -74,7 +75,15 @@ def reduce_window(
         wide = ctx.recipe("_pad", wide, low, high, [d - 1 for d in base_dilations], fill)
         padding = [(0, 0)] * x.rank
     out = combined_windows(
-        ctx, wide, kind, window_dimensions, window_strides, padding, window_dilations, ctx.result_types[0].shape, dtype
+        ctx,
+        wide,
+        kind,
+        window_dimensions,
+        window_strides,
+        padding,
+        window_dilations,
+        ctx.result_types[0].shape,
+        dtype=dtype,
     )
     return ctx.narrow(ctx.convert(out, types.wide(dtype)), dtype)
 
@@ -150,8 +159,8 @@ def _pool(ctx, x, kind, kernel, strides, dilations, pads, ceil_mode, finish=lamb
         _around(dilations, 1),
         ctx.result_types[0].shape,
     )
-    lists = [[row[permutation.index(a)] for a in range(x.rank)] for row in lists]
-    out = finish(combined_windows(ctx, wide, kind, *lists, dtype))
+    turned = [[row[permutation.index(a)] for a in range(x.rank)] for row in lists]
+    out = finish(combined_windows(ctx, wide, kind, *turned, dtype=dtype))
     out = ctx.narrow(ctx.convert(out, types.wide(dtype)), dtype)
     return out if source is x else ctx.channels_first(out)
 
@@ -165,11 +174,33 @@ def max_pool(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, stora
 
 @lower("AveragePool")
 def average_pool(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, count_include_pad):
-    full = count_include_pad or all(p == (0, 0) for p in pads)
-    if not full or (ceil_mode and any(s > 1 for s in strides)):
-        ctx.refuse("an average over the elements inside only")
-    count = math.prod(kernel_shape)
-    return _pool(ctx, x, "sum", kernel_shape, strides, dilations, pads, ceil_mode, lambda y: ctx.infix("/", y, count))
+    dims = ctx.result_types[0].shape
+    _, permutation = ctx.laid_out(x)
+    counts = _counts(ctx, x.dims[2:], dims[2:], kernel_shape, strides, dilations, pads, ceil_mode, count_include_pad)
+
+    def divided(y):
+        number = math.prod(c for c in counts if isinstance(c, int))
+        if number != 1 or all(isinstance(c, int) for c in counts):
+            y = ctx.infix("/", y, number)
+        for axis, count in enumerate(counts, 2):
+            if not isinstance(count, int):
+                behind = x.rank - 1 - permutation[axis]
+                y = ctx.infix("/", y, ctx.reshape(count, (*count.dims, *[1] * behind)))
+        return y
+
+    return _pool(ctx, x, "sum", kernel_shape, strides, dilations, pads, ceil_mode, divided)
+
+
+def _counts(ctx, sizes, outs, kernel, strides, dilations, pads, ceil_mode, count_include_pad):
+    """How many elements each window holds along an axis: a number, or a vector where it differs."""
+    counts = []
+    for size, out, k, s, d, (low, high) in zip(sizes, outs, kernel, strides, dilations, pads, strict=True):
+        if (count_include_pad or (low == 0 and high == 0)) and not (ceil_mode and s > 1):
+            counts.append(k)
+            continue
+        first, last = (-low, size + high) if count_include_pad else (0, size)
+        counts.append(ctx.recipe("_held", out, k, s, d, low, first, last, dtype=dtypes.f32, dims=(out,)))
+    return counts
 
 
 def _global(ctx, x, name):

@@ -14,6 +14,9 @@ def wrapped(text: str, indent: int) -> list[str]:
     start = _last_bracket(text)
     if start is None:
         return [margin + text]
+    name, equals, value = text.partition(" = ")
+    if equals and _match(text, start) < len(text) - 12 and indent + 4 + len(value) <= COLUMNS and "(" not in name:
+        return [f"{margin}{name} = (", f"{margin}    {value}", f"{margin})"]
     head, inner, tail = text[: start + 1], text[start + 1 : _match(text, start)], text[_match(text, start) :]
     items = split(inner)
     before = head[:-1].rstrip()[-1:]

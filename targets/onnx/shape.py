@@ -132,8 +132,12 @@ def depth_to_space(ctx, x, *, blocksize, mode):
     return ctx.op("DepthToSpace", x, blocksize=blocksize, mode=mode)
 
 
-@lower("SpaceToDepth")
-def space_to_depth(ctx, x, *, blocksize):
+def _depth_first(ctx, x, *, blocksize, mode):
+    return None if mode == "DCR" else "opset 21's SpaceToDepth has only the DCR order"
+
+
+@lower("SpaceToDepth", when=_depth_first)
+def space_to_depth(ctx, x, *, blocksize, mode):
     return ctx.op("SpaceToDepth", x, blocksize=blocksize)
 
 

@@ -40,6 +40,7 @@ class ReferenceTarget(Target):
     """NumPy; exact and slow.  Operators without a formula run their decomposition."""
 
     name: ClassVar[str] = "reference"
+    holds_any_value: ClassVar[bool] = True
 
     def claims(self, node: Node) -> str | None:
         if node.op.reference is None and node.op.decompose is None:

@@ -18,6 +18,7 @@ from ...ir import dtypes
 from ...ir.dtypes import DType
 from ...ir.errors import Diagnostic, IrcError, UnsupportedError
 from ...ir.model import Constant, Function, Graph, Model, Node, Value
+from ...passes.dce import functions_in_call_order
 from ..base import Refusal
 from . import types
 from .context import Context, Expr, Weight
@@ -96,6 +97,9 @@ class Emitter:
         with mlir_context(), ir.Location.unknown():
             self._module = ir.Module.create()
             self._module.operation.attributes["sym_name"] = ir.StringAttr.get(_symbol(self.model.name))
+            # Callees first, so that a call finds its function written, however deep calls nest.
+            for name in functions_in_call_order(self.model, entry)[:-1]:
+                self._function(self.model.functions[name], _symbol(f"f_{name}"))
             written = self._function(function, "main")
             try:
                 self._module.operation.verify()
@@ -125,15 +129,16 @@ class Emitter:
     # Functions
 
     def _function(self, function: Function, symbol: str) -> _Written:
-        with ir.InsertionPoint(self._module.body):
-            public = "public" if symbol == "main" else "private"
+        public = "public" if symbol == "main" else "private"
+        body = self._module.body
+        with ir.InsertionPoint.at_block_begin(body) if public == "public" else ir.InsertionPoint(body):
             ins = [
                 types.tensor(*types.static(v.type, f"input {v.name!r} of @{function.name}")) for v in function.inputs
             ]
             operation = func.FuncOp(symbol, (ins, []), visibility=public)
         block = operation.add_entry_block()
         written = self._functions[function.name] = _Written(symbol, block)
-        outer, self._current = self._current, written
+        self._current = written
         written.traps = self.is_trapping(function.body)
         with self.scope(block, isolated=True) as scope:
             for value, argument in zip(function.inputs, list(block.arguments), strict=True):
@@ -146,15 +151,11 @@ class Emitter:
             func.ReturnOp(returned)
         signature = ir.FunctionType.get([a.type for a in block.arguments], [v.type for v in returned])
         operation.attributes["function_type"] = ir.TypeAttr.get(signature)
-        self._current = outer
         return written
 
     def call(self, name: str, operands: Sequence[Expr]) -> tuple[Expr, ...]:
-        """Results of a function of the model, which is written at its first call."""
+        """Results of a function of the model."""
         function = self.model.functions[name]
-        if name not in self._functions:
-            with self._no_scope():
-                self._function(function, _symbol(f"f_{name}"))
         written = self._functions[name]
         arguments = [o.value for o in operands] + [self.weight(*key).value for key in written.weights]
         outputs = [types.static(v.type, f"an output of @{name}") for v in function.outputs]
@@ -174,14 +175,6 @@ class Emitter:
         try:
             with ir.InsertionPoint(block):
                 yield scope
-        finally:
-            self._scope = outer
-
-    @contextlib.contextmanager
-    def _no_scope(self) -> Iterator[None]:
-        outer, self._scope = self._scope, None
-        try:
-            yield
         finally:
             self._scope = outer
 

@@ -126,6 +126,23 @@ def test_check_lists_everything_unsupported_at_once(irc, tmp_path):
     assert irc("check", DIGITS, "--target", "onnx")[0] == 0
 
 
+def test_check_lists_what_a_target_refuses(irc, tmp_path):
+    info = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.STRING, [s]) for n, s in (("x", 2), ("y", 1))]
+    take = onnx.helper.make_node("Gather", ["x", "i"], ["y"], name="picked")
+    index = onnx.helper.make_tensor("i", onnx.TensorProto.INT64, [1], [1])
+    graph = onnx.helper.make_graph([take], "g", info[:1], info[1:], [index])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)])
+    onnx.save(model, tmp_path / "strings.onnx")
+    code, out, _ = irc("check", tmp_path / "strings.onnx", "--target", "xla", "--target", "mlx", "--json")
+    assert code == 1
+    findings = json.loads(out)["findings"]
+    assert [(f["stage"], f["operator"], f["count"], f["first"]) for f in findings] == [
+        ("xla", "take", 1, "take 'picked'"),
+        ("mlx", "take", 1, "take 'picked'"),
+    ]
+    assert all("string" in f["reason"] for f in findings)
+
+
 def test_lists(irc):
     assert "xla" in irc("targets")[1]
     assert "canonicalize" in irc("passes")[1]

@@ -306,7 +306,7 @@ def test_hostile_text_fails_soon(text: str) -> None:
     start = time.perf_counter()
     with pytest.raises(DimError):
         parse(text)
-    assert time.perf_counter() - start < 2
+    assert time.perf_counter() - start < 60  # finds a hang or quadratic work, not a speed
 
 
 def test_the_deepest_size_can_still_be_parsed() -> None:
@@ -615,13 +615,13 @@ def test_assumptions() -> None:
     assert len({exact, both, exact}) == 2
 
 
-def test_hundred_thousand_sizes_a_second_or_so() -> None:
+def test_a_hundred_thousand_sizes_take_linear_time() -> None:
     start = time.perf_counter()
     made = set[Size]()
     for i in range(20_000):
         made.update((B * S * i, B + i, (H + i) // 2, symbol("B"), product([B, i + 1, S])))
     assert len(made) > 50_000
-    assert time.perf_counter() - start < 5  # ten times what it takes on one slow core
+    assert time.perf_counter() - start < 60  # finds a hang or quadratic work, not a speed
 
 
 def test_the_package_depends_on_the_standard_library_only() -> None:

@@ -224,7 +224,7 @@ def test_names_of_many_equal_labels_take_linear_time():
     model = model_of([("x", tensor(F32, B))], body)
     start = time.perf_counter()
     printed = print_model(model)
-    assert time.perf_counter() - start < 2
+    assert time.perf_counter() - start < 60  # finds a hang or quadratic work, not a speed
     assert "%same_4999 = negate(%same_4998)" in printed
 
 
@@ -917,7 +917,7 @@ def test_hostile_texts_take_bounded_time(kind: str):
     start = time.perf_counter()
     with pytest.raises(FormatError):
         parse_model(in_main(HOSTILE[kind]))
-    assert time.perf_counter() - start < 10
+    assert time.perf_counter() - start < 60  # finds a hang or quadratic work, not a speed
 
 
 def test_time_is_linear_in_the_number_of_nodes():
@@ -931,4 +931,4 @@ def test_time_is_linear_in_the_number_of_nodes():
     printed = print_model(model)
     back = parse_model(printed)
     assert equal(model, back)
-    assert time.perf_counter() - start < 20  # about 1 s; quadratic work would take minutes
+    assert time.perf_counter() - start < 60  # finds a hang or quadratic work, not a speed

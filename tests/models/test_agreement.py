@@ -9,6 +9,12 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
+from irc.ir import dtypes
+from irc.ir.clone import clone_model
+from irc.ir.data import ArrayData
+from irc.ir.infer import InferContext, infer
+from irc.ir.model import Model
+from irc.ir.reference import evaluate
 
 import irc
 
@@ -64,6 +70,26 @@ class Case:
     dtype: type = np.float32
 
 
+def in_double(model: Model) -> Model:
+    """The model with float64 in the place of float32, constants converted exactly and every node typed anew."""
+    wide = clone_model(model)
+    for constant in [*wide.constants.values(), *wide._inline.values()]:
+        if constant.dtype is dtypes.f32 and constant.data is not None:
+            constant._data = ArrayData(constant.data.numpy().astype(np.float64))
+            constant.type, constant._fact = constant._data.type, None
+    for value in wide.main.inputs:
+        if value.dtype is dtypes.f32:
+            value.type = value.tensor.with_dtype(dtypes.f64)
+    for node in wide.main.body.nodes:
+        given = node.attributes.as_dict()
+        given = {k: dtypes.f64 if v is dtypes.f32 else v for k, v in given.items()}
+        node.attributes = node.op.make_attributes(given)
+        facts = infer(InferContext(wide), node.op, [v and v.fact for v in node.operands], node.attributes, node.graphs)
+        for value, fact in zip(node.results, facts if isinstance(facts, tuple) else (facts,), strict=True):
+            value.set_fact(fact)
+    return wide
+
+
 def image(shape: tuple[int, ...]) -> np.ndarray:
     return text_image(shape[2], shape[3], shape[0])
 
@@ -100,10 +126,12 @@ def test_published_model_agrees_with_onnx_runtime(case: Case, target: str, model
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     name = session.get_inputs()[0].name
     executable = irc.compile(path, target=target)
+    double: Model | None = None
     for shape in case.shapes:
         for kind, x in inputs(case, shape):
             want = dict(zip([o.name for o in session.get_outputs()], session.run(None, {name: x}), strict=True))
             got = executable(x).by_name
+            exact: dict[str, np.ndarray] = {}
             assert list(got) == list(want)
             for output, expected in want.items():
                 actual = got[output]
@@ -112,7 +140,14 @@ def test_published_model_agrees_with_onnx_runtime(case: Case, target: str, model
                 assert actual.dtype == expected.dtype, what
                 bound = RTOL * np.abs(expected).max() + ATOL
                 error = np.abs(actual.astype(np.float64) - expected).max()
-                assert error <= bound, f"{what}: error {error:.3g} above {bound:.3g}"
+                if error > bound:
+                    # Only where float64 shows ONNX Runtime itself to be off may irc be off as well; twice as far at
+                    # most, since both round every one of the same sums, in other orders.
+                    if not exact:
+                        double = double or in_double(irc.import_onnx(path))
+                        exact = dict(zip(want, evaluate(double, [x.astype(np.float64)]), strict=True))
+                    own, judge = (np.abs(a - exact[output]).max() for a in (actual, expected))
+                    assert own <= max(bound, 2 * judge), f"{what}: {error:.3g}; from float64 {own:.3g}, ORT {judge:.3g}"
                 assert expected.std() > 0, f"{what}: a constant output proves nothing"
                 assert actual.std() > 0, what
                 if case.classes is not None:

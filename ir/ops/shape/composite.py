@@ -168,12 +168,14 @@ class DepthToSpace:
 
 @operator("SpaceToDepth", family="shape", traits=MOVES)
 class SpaceToDepth:
-    """[N,C,H,W] -> [N, C*b^2, H/b, W/b], the inverse of DepthToSpace in DCR mode."""
+    """[N,C,H,W] -> [N, C*b^2, H/b, W/b], the inverse of DepthToSpace in the same mode, DCR or CRD."""
 
     x: Operand
     blocksize: int
+    mode: str = "DCR"
 
-    def infer(ctx, x, *, blocksize):
+    def infer(ctx, x, *, blocksize, mode):
+        ctx.need(mode in ("DCR", "CRD"), f"mode must be DCR or CRD, got {mode!r}")
         ctx.need(x.rank == 4, f"x must have rank 4 [N,C,H,W], got {x.type}")
         ctx.need(blocksize >= 1, f"blocksize must be at least 1, got {blocksize}")
         n, c, h, w = x.dims
@@ -181,9 +183,10 @@ class SpaceToDepth:
             ctx.equal(sizes.mod(dim, blocksize), 0, f"the remainder of the {what} {dim} by blocksize and 0")
         return x.with_dims((n, c * blocksize**2, sizes.floordiv(h, blocksize), sizes.floordiv(w, blocksize)))
 
-    def decompose(ctx, x, *, blocksize):
+    def decompose(ctx, x, *, blocksize, mode):
         b, k = ctx.build, blocksize
         n, c, h, w = x.dims
         rows, columns = sizes.floordiv(h, k), sizes.floordiv(w, k)
-        apart = b.transpose(b.reshape(x, dims=(n, c, rows, k, columns, k)), permutation=(0, 3, 5, 1, 2, 4))
+        order = (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4)
+        apart = b.transpose(b.reshape(x, dims=(n, c, rows, k, columns, k)), permutation=order)
         return b.reshape(apart, dims=(n, c * k * k, rows, columns))

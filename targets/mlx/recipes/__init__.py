@@ -1,4 +1,4 @@
-"""Private functions that emitted modules carry: what MLX has no single call for.  Each stands here as real, tested code.
+"""Private functions that emitted modules carry: what MLX has no single call for, as real and tested code.
 
 An emitted module gets the source text of those it uses, so they may use nothing but `mx`, `math` and one another.
 """

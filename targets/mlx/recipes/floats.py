@@ -68,11 +68,6 @@ def _cbrt(x):
     return mx.where((x < 0) & (magnitude != math.inf), -y, y)
 
 
-def _arctan2(y, x):
-    """mx.arctan2 in double precision."""
-    return mx.arctan2(y, x)
-
-
 def _odd_float32(x):
     """Doubles as singles, rounded so that rounding once more to a shorter type is right."""
     near = x.astype(mx.float32)

@@ -9,12 +9,11 @@ from .windows import _out_shape, _places, _slid
 
 def _matmul_small(a, b, dtype, block):
     """a @ b of 8-bit integers, exact: float32 products over at most `block` terms, added as int32."""
-    total = None
-    for k in range(0, max(a.shape[-1], 1), block):
-        part = a[..., k : k + block].astype(mx.float32) @ b[..., k : k + block, :].astype(mx.float32)
-        part = part.astype(mx.int32)
-        total = part if total is None else total + part
-    return total.astype(dtype)
+    parts = [
+        (a[..., k : k + block].astype(mx.float32) @ b[..., k : k + block, :].astype(mx.float32)).astype(mx.int32)
+        for k in range(0, max(a.shape[-1], 1), block)
+    ]
+    return sum(parts[1:], parts[0]).astype(dtype)
 
 
 def _matmul_integer(a, b, dtype):
@@ -30,7 +29,7 @@ def _matmul_integer(a, b, dtype):
 
 
 def _conv_by_taps(x, w, stride, dilation, groups, dtype, product):
-    """Convolution of the padded x[N, .., C] with w[O, .., C / groups]: one product of matrices for each kernel place."""
+    """Convolution of the padded x[N, .., C] with w[O, .., C / groups]: a product of matrices for each kernel place."""
     out = _out_shape(x.shape[1:-1], w.shape[1:-1], stride, dilation)
     step, channels, features = [1, *stride, 1], w.shape[-1], w.shape[0] // groups
     parts = []
@@ -62,7 +61,7 @@ def _solve_triangular(a, b, lower, unit):
 def _cholesky(a):
     """The lower triangle L with L @ L^H = a, column by column; NaN where a is not positive definite."""
     n = a.shape[-1]
-    columns = []
+    columns: list[mx.array] = []
     for j in range(n):
         column = a[..., :, j]
         for c in columns:

@@ -4,7 +4,7 @@ import mlx.core as mx
 
 
 def _order(x, axis, descending):
-    """Indices that sort along an axis: -0 equal to +0, NaN greatest, equal elements in their order in both directions."""
+    """Indices that sort along an axis: -0 equals +0, NaN is greatest; stable in both directions."""
     if x.dtype == mx.bool_:
         x = x.astype(mx.uint8)
     if not descending:

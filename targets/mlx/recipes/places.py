@@ -64,7 +64,7 @@ def _gather(x, indices, sizes, vector_dim, index_map, dropped, window_dims, batc
 
 
 def _combine(x, flat, inside, updates, kind):
-    """x with updates combined into its flat places; those that are not inside go to an extra element that is cut off."""
+    """x with updates combined into its flat places; those not inside go to an extra element that is cut off."""
     if updates.size == 0 or x.size == 0:
         return x
     place = mx.where(inside, flat, x.size).reshape(-1)

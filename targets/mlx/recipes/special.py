@@ -18,11 +18,10 @@ def _erfc_scale(z):
         2.3938177183246677e-12, -6.885974513160223e-12, 8.944589612920291e-13, 3.1304732127403363e-13,
         -1.1280448300199595e-13, 3.803013162260659e-16, 6.959467819265782e-15, -1.9172060519322333e-15,
     )  # fmt: skip
-    if z.dtype != mx.float64:
-        series = series[:13]
+    count = len(series) if z.dtype == mx.float64 else 13
     u = 4 * t - 2
     first, second = mx.zeros_like(z), mx.zeros_like(z)
-    for c in reversed(series[1:]):
+    for c in reversed(series[1:count]):
         first, second = u * first - second + c, first
     return t * _precise_exp(u * first / 2 - second + series[0])
 
@@ -90,10 +89,11 @@ def _lgamma_positive(x):
 
 def _lgamma_near(e):
     """log gamma(1 + e) for |e| <= 1/4, by its Taylor series: zeta(k) / k."""
-    total = mx.zeros_like(e)
-    for k in range(40 if e.dtype == mx.float64 else 14, 1, -1):
-        zeta = sum(n ** -float(k) for n in range(1, 12)) + 11.5 ** (1 - k) / (k - 1) - k * 11.5 ** (-1 - k) / 24
-        zeta += 7 * k * (k + 1) * (k + 2) * 11.5 ** (-3 - k) / 5760
+    terms, last = (40, 100) if e.dtype == mx.float64 else (14, 12)
+    total, rest = mx.zeros_like(e), last - 0.5
+    for k in range(terms, 1, -1):
+        zeta = sum(n ** -float(k) for n in range(1, last)) + rest ** (1 - k) / (k - 1) - k * rest ** (-1 - k) / 24
+        zeta += 7 * k * (k + 1) * (k + 2) * rest ** (-3 - k) / 5760
         total = (total + (-1) ** k * zeta / k) * e
     return (total - 0.5772156649015329) * e
 
@@ -107,7 +107,11 @@ def _lgamma(x):
     above = mx.where(mx.abs(z - 2) <= 0.25, _lgamma_near(near_two) + mx.log1p(near_two), above)
     above = mx.where(z > 1e30, z * (mx.log(z) - 1), above)
     part = mx.abs(x - mx.round(x))
-    below = math.log(math.pi) - mx.log(mx.abs(_sin(math.pi * part) if x.dtype == mx.float64 else mx.sin(math.pi * part))) - above
+    below = (
+        math.log(math.pi)
+        - mx.log(mx.abs(_sin(math.pi * part) if x.dtype == mx.float64 else mx.sin(math.pi * part)))
+        - above
+    )
     below = mx.where(part == 0, math.inf, below)
     return mx.where(mx.abs(x) == math.inf, math.inf, mx.where(x < 0.5, below, above))
 

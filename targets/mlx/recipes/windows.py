@@ -102,16 +102,14 @@ def _select_and_scatter(x, source, padding, window, strides, sign):
     return out[: x.size].reshape(x.shape)
 
 
-def _held(size, out, kernel, stride, dilation, low, end):
-    """How many elements of each window lie in [0, end) of an axis, the window's first starting at -low."""
-    start = mx.arange(out, dtype=mx.int32)[:, None] * stride - low
-    place = start + mx.arange(kernel, dtype=mx.int32) * dilation
-    first, last = (-low, size + end) if end >= 0 else (0, size)
-    return ((place >= first) & (place < last)).sum(axis=1)
+def _held(out, kernel, stride, dilation, low, first, last):
+    """How many elements of each of `out` windows lie in [first, last) of an axis; the first window starts at -low."""
+    place = mx.arange(out)[:, None] * stride - low + mx.arange(kernel) * dilation
+    return ((place >= first) & (place < last)).sum(axis=1).astype(mx.float32)
 
 
-def _windows_fold(x, axes, combine, init):
-    """Elements along axes combined pairwise by a function, halving them each time; init for none."""
+def _fold(x, axes, combine, init):
+    """Elements along axes combined one after the other by a function of accumulators and elements."""
     kept = [a for a in range(x[0].ndim) if a not in axes]
     shape = [x[0].shape[a] for a in kept]
     rows = [v.transpose(*kept, *axes).reshape(*shape, math.prod([v.shape[a] for a in axes])) for v in x]

@@ -30,9 +30,9 @@ def main(x, w):
         ],
         mx.float32,
     )
-    broadcast_in_dim = mx.full((B, 8), 0.0, mx.float32)
+    broadcast_in_dim = mx.zeros((B, 8), mx.float32)
     add = x @ w["lstm.w_1_1"].T + constant
-    broadcast_in_dim_1 = mx.full((T, B, 8), 0.0, mx.float32)
+    broadcast_in_dim_1 = mx.zeros((T, B, 8), mx.float32)
     state, state_1, state_2, state_3 = mx.array(0, mx.int64), broadcast_in_dim_1, broadcast_in_dim, broadcast_in_dim
     for _ in range(T):
         dynamic_slice = mx.slice(add, _starts([state], [T - 1]), (0,), (1, B, 32))
@@ -40,10 +40,7 @@ def main(x, w):
         multiply = mx.sigmoid(add_1[:, :8]) * mx.tanh(add_1[:, 24:])
         add_2 = mx.sigmoid(add_1[:, 16:24]) * state_3 + multiply
         multiply_1 = mx.sigmoid(add_1[:, 8:16]) * mx.tanh(add_2)
-        reshape = multiply_1[None]
-        dynamic_update_slice = mx.slice_update(
-            state_1, reshape, _starts([state, mx.array(0, mx.int64), mx.array(0, mx.int64)], [T - 1, 0, 0]), (0, 1, 2)
-        )
+        dynamic_update_slice = mx.slice_update(state_1, multiply_1[None], _starts([state], [T - 1]), (0,))
         add_3 = state + 1
         state, state_1, state_2, state_3 = add_3, dynamic_update_slice, multiply_1, add_2
     y = state_1[:, None]

@@ -1,0 +1,99 @@
+"""Masks of attention: what is proved about them (causal, sliding window), and what is left as an operand."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...ir import dtypes
+from ...ir.build import Builder
+from ...ir.dims import Size
+from ...ir.graph import Value
+from ..pattern import Match, equal
+from .predicates import Band, band_of
+from .scores import Mask
+
+
+@dataclass
+class Visible:
+    """A band of keys around the diagonal that is proved, and masks that stay operands."""
+
+    band: Band
+    masks: list[Mask] = field(default_factory=list)
+
+
+def visible(m: Match, masks: list[Mask], lead: tuple[Size, Size], dims: tuple[Size, ...]) -> Visible:
+    """Sort masks into a causal or sliding band where that is proved, and the rest."""
+    band = Band()
+    rest = []
+    for mask in masks:
+        m.need(
+            mask.value.rank <= max(len(mask.level), 2) and (mask.value.dtype.is_bool or mask.value.dtype.is_float),
+            "the mask is neither bool nor floating-point",
+            mask.value,
+        )
+        _check_leading(m, mask, lead)
+        found = band_of(mask, dims)
+        joined = None if found is None else band.joined(found)
+        if joined is None:
+            rest.append(mask)
+        else:
+            band = joined
+    return Visible(band, rest)
+
+
+def _check_leading(m: Match, mask: Mask, lead: tuple[Size, Size]) -> None:
+    """The axes before the last two can be grouped as [B, H]."""
+    own = mask.value.dims[:-2]
+    level = mask.level[:-2]
+    if all(equal(d, 1) for d in own) or (len(level) == 2 and all(map(equal, level, lead))):
+        return
+    whole = len(own) == len(level) and all(map(equal, own, level))
+    first = len(own) == len(level) > 2 and equal(own[0], level[0]) and equal(level[0], lead[0])
+    m.need(whole or (first and all(equal(d, 1) for d in own[1:])), "the mask varies along other groups", mask.value)
+
+
+def finish_mask(build: Builder, found: Visible, lead: tuple[Size, Size]) -> tuple[Value | None, dict[str, Any]]:
+    """(the mask operand or None, attributes causal, kv_offset, window)."""
+    bools: list[Value] = []
+    sums: list[Value] = []
+    for mask in found.masks:
+        value = _grouped(build, mask, lead)
+        if mask.fill is None:
+            sums.append(value if mask.factor == 1.0 else build.multiply(value, mask.factor))
+        else:
+            value = build.not_(value) if mask.inverted else value
+            if math.isinf(mask.fill):
+                bools.append(value)
+            else:
+                # A row that sees nothing has equal weights then: every score vanishes beside the least f32.
+                least = build.constant(float(dtypes.f32.min_value()), dtypes.f32)
+                sums.append(build.select(value, build.constant(0.0, dtypes.f32), least))
+    seen = functools.reduce(build.and_, bools) if bools else None
+    keywords = found.band.keywords()
+    if not sums:
+        return seen, keywords
+    wide = max((v.dtype for v in sums), key=lambda d: d.bits)
+    total = functools.reduce(build.add, [v if v.dtype is wide else build.convert(v, dtype=wide) for v in sums])
+    if seen is not None:
+        total = build.select(seen, total, build.constant(-math.inf, wide))
+    return total, keywords
+
+
+def _grouped(build: Builder, mask: Mask, lead: tuple[Size, Size]) -> Value:
+    """A mask that broadcasts to [B, H, S, T]."""
+    value = mask.value
+    own, level = value.dims[:-2], mask.level[:-2]
+    if len(level) == 2 and all(map(equal, level, lead)):
+        return value
+    if all(equal(d, 1) for d in own):
+        return value if not own else build.reshape(value, dims=value.dims[-2:])
+    if all(map(equal, own, level)):
+        out: Value = build.reshape(value, dims=(*lead, *value.dims[-2:]))
+        return out
+    shared: Value = build.reshape(value, dims=(lead[0], 1, *value.dims[-2:]))
+    return shared
+
+
