@@ -1,5 +1,6 @@
 # make demo    install into .venv and run the digits example on every target
 # make test    install into .venv with the test tools; lint, types, tests
+# make conformance    the whole ONNX backend suite on every target; rewrites docs/conformance.md
 #
 # PYTHON=python3.12 chooses another interpreter for .venv, WORKERS=4 more test processes.
 
@@ -14,7 +15,7 @@ PLACE := $(subst /,+,$(CURDIR))
 INSTALLED := $(VENV)/irc$(PLACE)
 INSTALLED_TEST := $(VENV)/irc-test$(PLACE)
 
-.PHONY: help demo demo-train test lint types pytest clean
+.PHONY: help demo demo-train test lint types pytest conformance clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | sed -n '1,/^$$/p'
@@ -39,6 +40,9 @@ types: $(INSTALLED_TEST)
 pytest: $(INSTALLED_TEST)
 	@echo "== pytest"
 	@$(RUN) -m pytest -q -n $(WORKERS) --dist loadfile
+
+conformance: $(INSTALLED_TEST)
+	@$(RUN) tests/conformance/run.py --jobs $(WORKERS) --write
 
 $(VENV)/bin/python:
 	@command -v $(PYTHON) >/dev/null || { echo "error: no '$(PYTHON)' found; name a Python 3.11 or newer: make PYTHON=python3.12" >&2; exit 1; }

@@ -11,8 +11,9 @@ Everything heavy is imported when it is first needed.
 from __future__ import annotations
 
 import importlib
+import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,6 +88,10 @@ def __dir__() -> list[str]:
 
 def import_onnx(source: Any) -> Model:
     """The model of an ONNX file or `ModelProto`.  UnsupportedError lists everything that cannot be imported."""
+    from .ir.errors import IrcError
+
+    if not isinstance(source, str | os.PathLike | bytes) and not hasattr(source, "SerializeToString"):
+        raise IrcError(f"expected a path, bytes or an ONNX ModelProto, got {type(source).__name__}")
     from .frontends.onnx.importer import import_onnx as importer
 
     return importer(source)
@@ -96,7 +101,7 @@ def load(path: str | Path, *, verify: bool = True) -> Model:
     """The model of a container file; its weights stay mapped.  FormatError or VerifyError says what is wrong."""
     from .ir.container import load as load_container
 
-    model = load_container(Path(path))
+    model = load_container(_path(path))
     if verify:
         from .ir.verify import check
 
@@ -111,12 +116,12 @@ def read(source: Any) -> Model:
 
     if isinstance(source, Model):
         return source
-    if not isinstance(source, str | Path):
+    if not isinstance(source, str | os.PathLike):
         return import_onnx(source)
     path = Path(source)
-    if path.suffix == ".ir":
+    if path.suffix.lower() == ".ir":
         return load(path)
-    if path.suffix == ".onnx":
+    if path.suffix.lower() == ".onnx":
         return import_onnx(path)
     raise IrcError(f"{path}: expected a file ending in .ir or .onnx")
 
@@ -166,12 +171,20 @@ def compile(
     return executable
 
 
+def _path(path: Any) -> Path:
+    from .ir.errors import IrcError
+
+    if not isinstance(path, str | os.PathLike):
+        raise IrcError(f"expected a path, got {type(path).__name__}")
+    return Path(path)
+
+
 def _combinations(executable: Executable, dims: Mapping[str, int | Sequence[int]]) -> list[dict[str, int]]:
     """One mapping for each combination of the sizes asked for."""
     if not dims:
         return []
     names = [executable.dim_symbol(n) for n in dims]
-    choices = [[v] if isinstance(v, int) else list(v) for v in dims.values()]
+    choices = [[v] if isinstance(v, str) or not isinstance(v, Iterable) else list(v) for v in dims.values()]
     return [dict(zip(names, values, strict=True)) for values in product(*choices)]
 
 
@@ -181,5 +194,6 @@ def load_executable(path: str | Path) -> Executable:
     from .runtime.artifact import load as load_artifact
     from .runtime.artifact import read_manifest
 
-    manifest = read_manifest(Path(path))
-    return load_artifact(Path(path), targets.get(manifest["target"]), manifest)
+    folder = _path(path)
+    manifest = read_manifest(folder)
+    return load_artifact(folder, targets.get(manifest["target"]), manifest)

@@ -149,7 +149,12 @@ class Model:
         if any(c.data is None for c in self.derived):
             raise IrcError("init still derives constants")
         self.derived = []
-        self.init.set_outputs(())
+        for graph in list(graphs_inside(self.init)):
+            graph.set_outputs(())
+            for node in graph.nodes:
+                for index, operand in enumerate(node.operands):
+                    if operand is not None:
+                        operand._uses.pop((node, index), None)
         self.init = Graph(self)
 
     def graphs(self) -> Iterator[Graph]:

@@ -13,12 +13,12 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 
 from . import dims as sizes
+from .binding import bind_dims, check_assumptions
 from .build import decomposed
 from .conversion import rounded
 from .data import Array, Data
-from .dims import DimError, Size
 from .dtypes import DType
-from .errors import AssumptionError, InferenceError, InputError, IrcError
+from .errors import InferenceError, InputError, IrcError
 from .facts import Fact, fact_of_data
 from .model import Constant, Function, Graph, Model, Node, Value
 from .operators import Operator, Trait
@@ -136,8 +136,8 @@ class Evaluator:
         frame = _Frame()
         if len(arguments) != len(function.inputs):
             raise InputError(f"@{function.name} takes {len(function.inputs)} inputs, got {len(arguments)}")
-        for value, argument in zip(function.inputs, arguments, strict=True):
-            bind_dims(value, argument, frame.dims)
+        shapes = [argument_shape(v, a) for v, a in zip(function.inputs, arguments, strict=True)]
+        frame.dims = {k: v for k, v in bind_dims(function, shapes).items() if isinstance(v, int)}
         check_assumptions(function, frame.dims)
         return (yield self.graph_steps(function.body, arguments, frame))
 
@@ -308,58 +308,20 @@ def _concrete_sizes(value: Any, dims: Mapping[str, int]) -> Any:
     return value
 
 
-def bind_dims(value: Value, argument: Any, dims: dict[str, Size] | dict[str, int]) -> None:
-    """Check an argument against an input's type and bind the input's symbols; InputError says expected and got."""
+def argument_shape(value: Value, argument: Any) -> tuple[int, ...] | None:
+    """The shape of an argument, None for what is no tensor; InputError if it is no array of the input's dtype."""
     type_ = value.type
     if not isinstance(type_, TensorType):
-        return
-    what = f"input {value.name!r}"
+        return None
+    what = f"input {value.name!r} expects {type_}"
     if not isinstance(argument, np.ndarray):
-        raise InputError(f"{what} expects {type_}, got {type(argument).__name__}")
+        raise InputError(f"{what}, got {type(argument).__name__}")
     if type_.dtype.is_string:
         if argument.dtype.kind not in "OSU":
-            raise InputError(f"{what} expects {type_}, got dtype {argument.dtype}")
+            raise InputError(f"{what}, got dtype {argument.dtype}")
     elif argument.dtype != type_.dtype.numpy:
-        raise InputError(
-            f"{what} expects {type_}, got dtype {argument.dtype}; convert it with .astype({type_.dtype.numpy.name!r})"
-        )
-    if type_.dims is None:
-        return
-    if argument.ndim != len(type_.dims):
-        raise InputError(f"{what} expects {type_} (rank {len(type_.dims)}), got shape {argument.shape}")
-    for axis, (dim, size) in enumerate(zip(type_.dims, argument.shape, strict=True)):
-        if sizes.solve(dim, int(size), dims) is False:  # type: ignore[arg-type]  # int values are Sizes
-            bound = (
-                f" (where {', '.join(f'{s}={dims[s]}' for s in sizes.symbols(dim) if s in dims)})"
-                if not isinstance(dim, int)
-                else ""
-            )
-            raise InputError(f"{what} expects {type_}, got shape {argument.shape}: axis {axis} must be {dim}{bound}")
-
-
-def check_assumptions(function: Function, dims: Mapping[str, int]) -> None:
-    """AssumptionError for the first recorded relation that these sizes break; names the node and the sizes."""
-    for assumption in function.assumptions:
-        names = assumption.symbols()
-        if not all(n in dims for n in names):
-            continue
-        try:
-            holds = assumption.substitute(dims).holds()
-        except DimError:
-            holds = False
-        if holds is False:
-            got = ", ".join(f"{n}={dims[n]}" for n in names)
-            sides = " and ".join(_evaluated(s, dims) for s in (assumption.lhs, assumption.rhs))
-            raise AssumptionError(
-                f"@{function.name} cannot run with {got}: {assumption.node} needs {assumption}, got {sides}"
-            )
-
-
-def _evaluated(size: Size, dims: Mapping[str, int]) -> str:
-    try:
-        return str(sizes.evaluate(size, dims))
-    except DimError as error:
-        return str(error)
+        raise InputError(f"{what}, got dtype {argument.dtype}; convert it with .astype({type_.dtype.numpy.name!r})")
+    return argument.shape
 
 
 def evaluate(
@@ -379,4 +341,4 @@ def evaluate(
     return Evaluator(model, trace=trace).call(function, inputs)
 
 
-__all__ = ["Data", "Evaluator", "InferenceError", "ReferenceContext", "bind_dims", "check_assumptions", "evaluate"]
+__all__ = ["Data", "Evaluator", "InferenceError", "ReferenceContext", "argument_shape", "evaluate"]

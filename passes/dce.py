@@ -34,7 +34,7 @@ class Dce(Pass):
 
     def run(self, model: Model, rewriter: Rewriter) -> None:
         if self.functions:
-            _drop_functions(model, rewriter)
+            drop_functions(model, rewriter)
         effects = Effects(model)
         for function in model.functions.values():
             for graph in graphs_inside(function.body):
@@ -81,7 +81,8 @@ def functions_in_call_order(model: Model, *starts: str) -> list[str]:
     return list(order)
 
 
-def _drop_functions(model: Model, rewriter: Rewriter) -> None:
+def drop_functions(model: Model, rewriter: Rewriter) -> None:
+    """Erase the functions that no public one reaches."""
     reached = {name: None for name, f in model.functions.items() if f.public}
     queue = list(reached)
     while queue:

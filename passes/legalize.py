@@ -1,4 +1,7 @@
-"""Legalization: composites that a target refuses are decomposed, to a fixpoint; what is left is reported at once."""
+"""Legalization: composites that a target refuses are decomposed, to a fixpoint; what is left is reported at once.
+
+A target that refuses `call` gets every call inlined first.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from ..ir.model import Model
 from ..ir.rewrite import Rewriter
 from ..ir.types import TensorType
 from .capabilities import Capabilities
+from .inline import inline_calls
 from .manager import Level, set_level
 
 _MAX_DEPTH = 64
@@ -58,6 +62,8 @@ def try_legalize(model: Model, capabilities: Capabilities) -> tuple[LegalizeRepo
     """Decompose what the target does not claim, as far as that goes; what was done, and what remains refused."""
     report = LegalizeReport(capabilities.name)
     rewriter = Rewriter(model, "legalize")
+    if any(n.op.name == "call" and capabilities.claims(n) is not None for n in model.nodes()):
+        inline_calls(model, rewriter)
     refused: dict[Node, str] = {}
     depth: dict[Node, int] = {}
     for node in rewriter.worklist(model.nodes()):

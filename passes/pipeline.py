@@ -326,6 +326,8 @@ def run_passes(
     if isinstance(pipeline, str):
         pipeline = parse_pipeline(pipeline)
     elif not isinstance(pipeline, Pipeline):
+        if not isinstance(pipeline, list | tuple) or not all(isinstance(p, Pass) for p in pipeline):
+            raise IrcError(f"expected a pipeline as text, a Pipeline or a list of passes, got {pipeline!r}")
         pipeline = Pipeline(tuple(pipeline))
     out = clone_model(model)
     run_pipeline(out, pipeline, report=report, original=model, **options)

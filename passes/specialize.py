@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
 from ..ir import dims as sizes
 from ..ir import types
 from ..ir.attributes import Attributes, Symbol
+from ..ir.binding import bind_dims, check_assumptions
 from ..ir.build import Builder
 from ..ir.clone import copy_graph
 from ..ir.data import Data
-from ..ir.dims import Dim, DimError, Size
+from ..ir.dims import DimError, Size
 from ..ir.errors import AssumptionError, InferenceError, InputError, IrcError
 from ..ir.facts import Ints
 from ..ir.graph import Constant, Graph, Node, Value
@@ -32,10 +33,11 @@ def specialize(
 
     Every node is typed anew from the operand types on, in sub-graphs and in called functions too (one copy of a
     function for each list of argument types); only functions that the entry reaches remain.  `frozen` gives contents to
-    inputs of the entry and results of `freeze` nodes of `model`: their users see constants.
+    inputs of the entry and results of `freeze` nodes of `model`: their users see constants.  A branch or a loop's body
+    that cannot have these sizes need not run: it becomes a `trap` that says why.
 
     InputError for types that do not fit, AssumptionError for sizes that the model does not allow, InferenceError for a
-    node that cannot have them; all name the node.
+    node that cannot have them and runs for certain; all name the node.
     """
     worker = _Specializer(model, dict(frozen or {}))
     function = model.entry(entry)
@@ -106,13 +108,21 @@ Step: TypeAlias = Generator["Step", None, None]
 
 
 def _run(step: Step) -> None:
-    stack = [step]
+    """Run a step with an explicit stack; a fault is raised in the step that asked for the one at fault."""
+    stack: list[Step] = [step]
+    fault: IrcError | None = None
     while stack:
-        inner = next(stack[-1], None)
-        if inner is None:
+        try:
+            stack.append(next(stack[-1]) if fault is None else stack[-1].throw(fault))
+            fault = None
+        except StopIteration:
             stack.pop()
-        else:
-            stack.append(inner)
+            fault = None
+        except IrcError as error:
+            stack.pop()
+            fault = error
+    if fault is not None:
+        raise fault
 
 
 @dataclass
@@ -153,7 +163,7 @@ class _Specializer:
     def function(self, function: Function, input_types: tuple[Type, ...], name: str, *, public: bool) -> Step:
         """Write `function` for these input types under `name`."""
         bindings = solve(function, input_types)
-        check(function, bindings)
+        check_assumptions(function, bindings)
         new = Function(name, kind=function.kind, public=public)
         new.input_attributes = [dict(a) for a in function.input_attributes]
         new.output_names = list(function.output_names)
@@ -194,10 +204,29 @@ class _Specializer:
                 # The builder finds assumptions' and dims' function through the graph's parent.
                 copy.parent = scope.function
                 self.inputs(node, inner, copy, scope)
-                yield self.graph(inner, copy, scope)
+                optional = node.op.name in ("if", "case", "while") and key != "cond"
+                yield (self.optional(node, inner, copy, scope) if optional else self.graph(inner, copy, scope))
         if node.op.name == "call":
             yield from self.callee(node, scope)
         self.node(node, build, graphs, scope)
+
+    def optional(self, node: Node, old: Graph, new: Graph, scope: _Scope) -> Step:
+        """A branch or a loop's body, which may never run: a trap if it cannot be typed."""
+        assumptions = dict(scope.function.assumptions)
+        try:
+            yield self.graph(old, new, scope)
+        except (InferenceError, AssumptionError, InputError) as error:
+            if node.op.name == "while":
+                wanted = [v.type for v in new.inputs]
+            else:
+                wanted = [types.substitute(r.type, scope.sizes) for r in node.results]
+            if not all(_is_sized(t) for t in wanted):
+                raise
+            scope.function.assumptions = assumptions
+            for made in reversed(list(new.nodes)):
+                Rewriter(self.model).erase(made)
+            values = Builder(self.model, new).at(node.location).trap(message=str(error), results=tuple(wanted))
+            new.set_outputs(values if isinstance(values, tuple) else (values,))
 
     def inputs(self, node: Node, old: Graph, new: Graph, scope: _Scope) -> None:
         """Inputs of a sub-graph.  What had its operand's type has it again: operands are typed more exactly by now."""
@@ -218,7 +247,11 @@ class _Specializer:
             fresh = fresh_name(name, self.taken)
             self.taken[fresh] = None
             self.copies[key] = fresh
-            yield self.function(self.source.functions[name], key[1], fresh, public=False)
+            try:
+                yield self.function(self.source.functions[name], key[1], fresh, public=False)
+            except IrcError:
+                del self.copies[key]  # where a trap takes the place of this call, another one may still be made
+                raise
 
     def node(self, node: Node, build: Builder, graphs: dict[str, tuple[Graph, ...]], scope: _Scope) -> None:
         if node.op.name == "freeze" and node.result in self.frozen:
@@ -243,6 +276,11 @@ class _Specializer:
         return self.constants[value] if found is None else found
 
 
+def _is_sized(type_: Type) -> bool:
+    """Whether a trap can have results of this type: a tensor whose sizes are not known to be negative."""
+    return isinstance(type_, TensorType) and all(sizes.less(d, 0) is not True for d in type_.shape)
+
+
 def _explained(error: InferenceError, node: Node, scope: _Scope) -> InferenceError:
     """The error with the node's label and the sizes at fault."""
     text = str(error).removeprefix(f"{node.label}: ").removeprefix(f"{node.op.name}: ")
@@ -254,48 +292,22 @@ def solve(function: Function, input_types: Sequence[Type]) -> dict[str, Size]:
     """What the function's symbols are for inputs of these types; InputError names the input that does not fit."""
     if len(input_types) != len(function.inputs):
         raise InputError(f"@{function.name} takes {len(function.inputs)} inputs, got {len(input_types)} types")
-    bindings: dict[str, Size] = {}
-    rows = list(zip(function.inputs, input_types, strict=True))
-    # A sum or product can be solved once its symbols are known, so bare symbols come first.
-    pairs = [p for value, given in rows for p in _pairs(function, value, given)]
-    for what, pattern, size in sorted(
-        pairs, key=lambda p: isinstance(p[1], Dim) and str(p[1]) not in sizes.symbols(p[1])
+    return bind_dims(function, [_shape(function, v, t) for v, t in zip(function.inputs, input_types, strict=True)])
+
+
+def _shape(function: Function, value: Value, given: Type) -> tuple[Size, ...] | None:
+    """The dims of the type given for an input; None if the input takes every shape."""
+    expected, inner = value.type, given
+    while not isinstance(expected, TensorType) and type(expected) is type(inner):
+        expected, inner = expected.element, inner.element
+    if (
+        not isinstance(expected, TensorType)
+        or not isinstance(inner, TensorType)
+        or expected.dtype is not inner.dtype
+        or (expected.dims is not None and inner.dims is None)
     ):
-        if sizes.solve(pattern, size, bindings) is False:
-            known = ", ".join(f"{n}={bindings[n]}" for n in sizes.symbols(pattern) if n in bindings)
-            raise InputError(f"{what}: expected {pattern}{f' ({known})' if known else ''}, got {size}")
-    unsolved = sorted({s for _, p, _ in pairs for s in sizes.symbols(p)} - set(bindings))
-    if unsolved:
-        raise InputError(f"the sizes {', '.join(unsolved)} of @{function.name} do not follow from the input types")
-    return bindings
-
-
-def _pairs(function: Function, value: Value, given: Type) -> Iterable[tuple[str, Size, Size]]:
-    what = f"input {value.name!r} of @{function.name}"
-    expected = value.type
-    while not isinstance(expected, TensorType) and type(expected) is type(given):
-        expected, given = expected.element, given.element
-    if not isinstance(expected, TensorType) or not isinstance(given, TensorType) or expected.dtype is not given.dtype:
-        raise InputError(f"{what} has type {value.type}, got {given}")
-    if expected.dims is None or given.dims is None:
-        if expected.dims is not given.dims and given.dims is None:
-            raise InputError(f"{what} has type {value.type}, got {given}")
-        return []
-    if len(expected.dims) != len(given.dims):
-        raise InputError(f"{what} has type {value.type} (rank {len(expected.dims)}), got {given}")
-    return [(f"{what}, axis {i}", p, s) for i, (p, s) in enumerate(zip(expected.dims, given.dims, strict=True))]
-
-
-def check(function: Function, bindings: Sizes) -> None:
-    """AssumptionError for the first assumption of the function that these sizes break; it names the node."""
-    for assumption in function.assumptions:
-        try:
-            holds = assumption.substitute(bindings).holds()
-        except DimError:
-            holds = False
-        if holds is False:
-            given = ", ".join(f"{n}={bindings[n]}" for n in assumption.symbols() if n in bindings)
-            raise AssumptionError(f"{assumption.node}: needs {assumption}, which {given} breaks (in @{function.name})")
+        raise InputError(f"@{function.name}: input {value.name!r} expects {value.type}, got {given}")
+    return None if expected.dims is None else inner.dims
 
 
 def substitute_attributes(op: Operator, attributes: Attributes, mapping: Sizes) -> dict[str, Any]:

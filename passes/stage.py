@@ -8,7 +8,7 @@ the runtime's work.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..ir import dims as sizes
@@ -194,7 +194,7 @@ class _Writer(_Specializer):
             elif is_special(node) or any(is_special(n) for g in node.all_graphs() for n in g.walk()):
                 work.extend(reversed(self.special(node, origin)))
             elif all(self.has(v) for v in self.needs(node)):
-                scope = _Scope(self.main, self.sizes[origin])  # type: ignore[arg-type]  # a dict of Sizes
+                scope = _Scope(self.main, self.sizes[origin])
                 _run(self.whole_node(node, self.build, scope))
                 self.written.update((r, scope.values[r]) for r in node.results)
             else:
@@ -267,7 +267,7 @@ class _Writer(_Specializer):
     # The result
 
     def stage(self) -> Stage:
-        wanted = [v for node, _ in (*self.items, *self.host) for v in self.needs(node)]  # type: ignore[misc]  # pairs alike
+        wanted = [v for node, _ in (*self.items, *self.host) for v in self.needs(node)]
         wanted += [*self.reads, *self.left.outputs]
         here = self.inputs_used
         outputs = [
@@ -276,9 +276,7 @@ class _Writer(_Specializer):
             if v in self.written and v not in here and v not in self.frozen_now
         ]
         results = {v: self.written[v] for v in outputs}
-        left = Left(
-            tuple(self.items), self.left.outputs, self.sizes, self.aliases, self.frozen_now, tuple(self.models)
-        )
+        left = Left(tuple(self.items), self.left.outputs, self.sizes, self.aliases, self.frozen_now, tuple(self.models))
         model = None
         if outputs:
             self.main.body.set_outputs(list(results.values()))
@@ -319,8 +317,3 @@ def needed(left: Left) -> set[Value]:
         out.update(left.resolve(v) for v in node.operands if v is not None)
         out.update(left.resolve(v) for graph in node.all_graphs() for v in graph.captures())
     return out
-
-
-__all__: Sequence[str] = (
-    "CONTROL", "Left", "Stage", "after_reading", "is_special", "is_tensor", "needed", "next_stage", "special_nodes", "start",
-)  # fmt: skip

@@ -1,11 +1,11 @@
 """Artifacts: a folder with a compiled model that runs without compiling again.
 
-    manifest.json     target, options, versions, entry types, hashes of everything else
+    manifest.json     target, options, versions, entry types, programs by dims, hashes of everything else
     model.ir          the model with its weights, `init` evaluated (canonical, or legal for a shape-polymorphic target)
-    code/             emitted code, one file a program
-    compiled/<n>/     what the target needs to load program n
+    compiled/<id>/    the emitted code of one program and what the target needs to load it
 
-Loading an artifact runs code, so every file is checked against the manifest first.
+Loading an artifact runs code, so every file is checked against the manifest first, and a program's once more when it is
+loaded.  A program's folder is called by a digest of its dims and files, so another program never stands in its place.
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,51 +26,84 @@ from ..ir.container import load as load_model
 from ..ir.container import save as save_model
 from ..ir.data import ArrayData
 from ..ir.errors import FormatError, IrcError
+from ..ir.graph import graphs_inside
 from ..ir.model import Model
 from ..ir.reference import Evaluator
+from ..ir.rewrite import Rewriter
+from ..ir.verify import check as check_model
 from .backend import Backend
 from .report import Report
 
 if TYPE_CHECKING:
     from .executable import Executable
 
-FORMAT = 1
+FORMAT = 2
 """Version of the folder layout and manifest."""
+
+MANIFEST, MODEL = "manifest.json", "model.ir"
+
+_ROOMS = re.compile(r"compiled/[0-9a-f]{16}/[^/]+")
+
+
+@dataclass(frozen=True)
+class StoredProgram:
+    """A program in an artifact's folder, and the sha256 of its files by name."""
+
+    folder: Path
+    files: Mapping[str, str]
+
+    def is_intact(self) -> bool:
+        """Whether the files are still those of the manifest: the folder may have been replaced since it was read."""
+        try:
+            return all(_digest(self.folder / name) == digest for name, digest in self.files.items())
+        except OSError:
+            return False
+
+
+def kept_constants(model: Model) -> set[str]:
+    """Names of the constants that an artifact holds: those that functions use themselves, not only `init`."""
+    graphs = [g for f in model.functions.values() for g in graphs_inside(f.body)]
+    used = {v for g in graphs for v in g.outputs} | {v for g in graphs for n in g.nodes for v in n.operands}
+    return {name for name, constant in model.constants.items() if constant in used}
 
 
 def evaluate_init(model: Model) -> Model:
-    """The model with its derived constants computed and `init` empty; a copy if there was anything to do."""
-    if not model.derived:
+    """The model with its derived constants computed, `init` empty, and no constant that nothing uses any more."""
+    kept = kept_constants(model)
+    if not model.derived and len(kept) == len(model.constants):
         return model
     evaluator = Evaluator(model)
-    arrays = [evaluator.constant(c) for c in model.derived]
     out = clone_model(model)
-    for constant, array in zip(list(out.derived), arrays, strict=True):
-        constant.resolve(ArrayData(array, constant.dtype))
+    rewriter = Rewriter(out, "artifact")
+    rewriter.erase_constants([c for c in out.derived if not c.has_uses])
+    for constant in out.derived:
+        constant.resolve(ArrayData(evaluator.constant(model.constants[constant.name or ""]), constant.dtype))
     out.clear_init()
+    rewriter.erase_constants([c for c in out.constants.values() if not c.has_uses])
     return out
 
 
 def save(executable: Executable, path: Path) -> None:
     """Write the artifact of an executable to a new or replaced folder, whole or not at all."""
+    try:
+        _save(executable, Path(os.path.realpath(path)))
+    except OSError as error:
+        raise IrcError(f"{path}: the artifact cannot be written: {error}") from error
+
+
+def _save(executable: Executable, path: Path) -> None:
     backend = executable.backend
-    programs = executable.programs
-    if not backend.per_shape and not programs:
+    if not backend.per_shape:
         executable.specialize()
-        programs = executable.programs
-    if path.exists() and not (path / "manifest.json").is_file():
+    if path.exists() and not (path / MANIFEST).is_file():
         raise IrcError(f"{path} exists and is no artifact; choose another name or remove it")
     path.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
         model = executable.model if backend.per_shape else executable.legal_model
-        save_model(evaluate_init(model), work / "model.ir")
-        rows: list[dict[str, Any]] = []
-        for number, (key, program) in enumerate(programs.items()):
-            folder = work / "compiled" / str(number)
-            folder.mkdir(parents=True)
-            program.save(folder)
-            rows.append({"dims": dict(key), "folder": f"compiled/{number}"})
+        save_model(evaluate_init(model), work / MODEL)
+        rows = list(_save_programs(executable, work))
+        report = executable.report.as_dict()
         manifest = {
             "format": FORMAT,
             "target": backend.spec,
@@ -75,44 +111,109 @@ def save(executable: Executable, path: Path) -> None:
             "entry": executable.entry.name,
             "inputs": {n: str(t) for n, t in executable.input_types.items()},
             "outputs": {n: str(t) for n, t in executable.output_types.items()},
-            "assumptions": [str(a) for a in executable.entry.assumptions],
             "programs": rows,
-            "report": {k: v for k, v in executable.report.as_dict().items() if k != "seconds"},
-            "files": {f.relative_to(work).as_posix(): _digest(f) for f in sorted(work.rglob("*")) if f.is_file()},
+            "report": {k: v for k, v in report.items() if k != "seconds"},
+            "files": {name: _digest(work / name) for name in _files(work)},
         }
-        (work / "manifest.json").write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n")
+        (work / MANIFEST).write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n")
         work.chmod(0o755)
-        if path.exists():
-            shutil.rmtree(path)
-        os.replace(work, path)
+        for place in [*work.rglob("*"), work]:
+            _sync(place)
+        _replace(work, path)
     except BaseException:
         shutil.rmtree(work, ignore_errors=True)
         raise
 
 
+def _save_programs(executable: Executable, work: Path) -> Iterator[dict[str, Any]]:
+    """Write all programs, also those of the executable's own artifact that nobody called; rows of the manifest."""
+    programs = executable.programs
+    room = work / "compiled"
+    room.mkdir()
+    for number, key in enumerate({**dict.fromkeys(executable.stored), **programs}):
+        folder = room / str(number)
+        stored = executable.stored.get(key)
+        if key not in programs and stored is not None and stored.is_intact():
+            shutil.copytree(stored.folder, folder)
+        else:
+            folder.mkdir()
+            (programs.get(key) or executable.program_for(dict(key))).save(folder)
+        name = _program_name(dict(key), {f: _digest(folder / f) for f in _files(folder)})
+        folder.rename(room / name)
+        yield {"dims": dict(key), "folder": f"compiled/{name}"}
+
+
+def _replace(work: Path, path: Path) -> None:
+    """Move a finished folder into its place; the old one is moved aside first, so that one of them is always there."""
+    if not path.exists():
+        os.replace(work, path)
+    else:
+        aside = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
+        os.replace(path, aside)
+        try:
+            os.replace(work, path)
+        except BaseException:
+            os.replace(aside, path)
+            raise
+        shutil.rmtree(aside, ignore_errors=True)
+    _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    """Have a file's contents, or a folder's names, on the disk before going on."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _program_name(dims: Mapping[str, int], files: Mapping[str, str]) -> str:
+    text = json.dumps([sorted(dims.items()), sorted(files.items())])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _files(folder: Path) -> list[str]:
+    """Everything below a folder but folders, as names relative to it."""
+    return sorted(f.relative_to(folder).as_posix() for f in folder.rglob("*") if f.is_symlink() or not f.is_dir())
+
+
 def read_manifest(path: Path) -> dict[str, Any]:
     """The checked manifest of an artifact; FormatError says what is wrong with the folder."""
-    file = path / "manifest.json"
+    file = path / MANIFEST
     if not file.is_file():
-        raise FormatError(f"{path} is not an artifact: it has no manifest.json")
+        raise FormatError(f"{path} is not an artifact: it has no {MANIFEST}")
     try:
         manifest = json.loads(file.read_bytes())
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{file}: not JSON: {error}") from None
+    except OSError as error:
+        raise FormatError(f"{file}: cannot be read: {error.strerror or error}") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         found = manifest.get("format") if isinstance(manifest, dict) else None
         raise FormatError(f"{file}: artifact format {found!r}; this irc reads format {FORMAT}")
-    expected = {"target": str, "versions": dict, "entry": str, "programs": list, "files": dict}
+    expected = {
+        "target": str, "versions": dict, "entry": str, "programs": list, "files": dict, "inputs": dict,
+        "outputs": dict, "report": dict,
+    }  # fmt: skip
     for key, kind in expected.items():
         if not isinstance(manifest.get(key), kind):
             raise FormatError(f"{file}: {key!r} must be a {kind.__name__}")
-    root = path.resolve()
+    listed, found = set(manifest["files"]), set(_files(path)) - {MANIFEST}
+    if listed != found:
+        name = min(listed ^ found)
+        what = "is missing" if name in listed else "is not in the manifest"
+        raise FormatError(f"{path}: the file {name!r} {what}; the artifact was changed or damaged")
     for name, digest in manifest["files"].items():
-        target = (root / name).resolve()
-        if not target.is_relative_to(root) or not target.is_file():
-            raise FormatError(f"{file}: {name!r} is not a file of the artifact")
+        target = path / name
+        if name != MODEL and not _ROOMS.fullmatch(name):
+            raise FormatError(f"{file}: {name!r} is no file of an artifact")
+        if target.is_symlink() or target.parent.is_symlink() or not target.is_file():
+            raise FormatError(f"{target}: expected a plain file")
         if _digest(target) != digest:
             raise FormatError(f"{target}: contents differ from the manifest; the artifact was changed or damaged")
+    if MODEL not in listed:
+        raise FormatError(f"{file}: it lists no {MODEL}")
     return manifest
 
 
@@ -120,14 +221,36 @@ def load(path: Path, backend: Backend, manifest: dict[str, Any]) -> Executable:
     """The executable of an artifact.  `backend` is the target that the manifest names."""
     from .executable import Executable
 
-    model = load_model(path / "model.ir")
-    stored: dict[tuple[Any, ...], Path] = {}
-    for row in manifest["programs"]:
-        folder = row["folder"] if isinstance(row, dict) else None
-        if not isinstance(folder, str) or not any(n.startswith(folder + "/") for n in manifest["files"]):
-            raise FormatError(f"{path}/manifest.json: program {row!r} has no files")
-        stored[tuple(sorted(row["dims"].items()))] = path / folder
-    return Executable(model, backend, entry=manifest["entry"], stored=stored, report=Report())
+    file = path / MANIFEST
+    model = load_model(path / MODEL)
+    check_model(model)
+    entry = model.entry(manifest["entry"])
+    names = set(entry.dims) if backend.per_shape else set()
+    stored = dict(_stored(path, row, names, manifest["files"]) for row in manifest["programs"])
+    report = Report.from_dict(manifest["report"])
+    executable = Executable(model, backend, entry=entry.name, stored=stored, report=report)
+    for key, types in (("inputs", executable.input_types), ("outputs", executable.output_types)):
+        if manifest[key] != {n: str(t) for n, t in types.items()}:
+            raise FormatError(f"{file}: its {key} are not those of @{entry.name} in {MODEL}")
+    return executable
+
+
+def _stored(
+    path: Path, row: Any, names: set[str], files: Mapping[str, str]
+) -> tuple[tuple[tuple[str, int], ...], StoredProgram]:
+    """A row of the manifest's programs, checked."""
+    file = path / MANIFEST
+    dims = row.get("dims") if isinstance(row, dict) else None
+    folder = row.get("folder") if isinstance(row, dict) else None
+    if not isinstance(dims, dict) or not isinstance(folder, str):
+        raise FormatError(f"{file}: program {row!r} must have dims and a folder")
+    if set(dims) != names or not all(type(v) is int and v >= 0 for v in dims.values()):
+        expected = f"a size for each of {', '.join(sorted(names))}" if names else "none"
+        raise FormatError(f"{file}: program {folder} has the dims {dims}, expected {expected}")
+    own = {name.rpartition("/")[2]: digest for name, digest in files.items() if name.startswith(folder + "/")}
+    if not own or folder != f"compiled/{_program_name(dims, own)}":
+        raise FormatError(f"{file}: the folder {folder} is not that of a program with the dims {dims}")
+    return tuple(sorted(dims.items())), StoredProgram(path / folder, own)
 
 
 def _digest(file: Path) -> str:

@@ -5,6 +5,7 @@ The call path is: order the arguments, look the shapes up, run.  Everything else
 
 from __future__ import annotations
 
+import operator
 import threading
 import time
 from collections import OrderedDict
@@ -15,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import dims as sizes
-from ..ir.dims import DimError, Size
+from ..ir.binding import bind_dims, check_assumptions
+from ..ir.dims import DimError
 from ..ir.dtypes import DType
 from ..ir.errors import AssumptionError, InputError, IrcError, did_you_mean
 from ..ir.model import Function, Model, Value
-from ..ir.reference import check_assumptions
 from ..ir.types import TensorType
+from .artifact import StoredProgram, save
 from .backend import Backend, Program
 from .outputs import Outputs
 from .report import Report
@@ -29,7 +30,13 @@ from .report import Report
 KEY_ROLE = "random_key"
 """The mark of inputs behind all others that the executable fills with a fresh u32[2] at each call."""
 
-Key = tuple[tuple[tuple[int, ...], Any], ...]
+CALLS = 1024
+"""How many combinations of arguments' classes, shapes and element types are remembered as checked."""
+
+_OF_HOST = (np.ndarray, list)
+
+Key = tuple[tuple[type, tuple[int, ...], Any], ...]
+Dims = tuple[tuple[str, int], ...]
 
 
 class Executable:
@@ -39,7 +46,7 @@ class Executable:
     There are no silent casts: element types must be those of the entry.
 
     `compile_count` counts compilations, `load_count` programs restored from an artifact instead.  At most `capacity`
-    programs are kept; the one whose shape has not come up anew for longest goes first.  `seed` fixes the keys of random
+    programs are kept; the one that has not been called for longest goes first.  `seed` fixes the keys of random
     operators that have no seed of their own.
     """
 
@@ -51,7 +58,7 @@ class Executable:
         entry: str | None = None,
         capacity: int = 64,
         report: Report | None = None,
-        stored: Mapping[tuple[Any, ...], Path] | None = None,
+        stored: Mapping[Dims, StoredProgram] | None = None,
         seed: int | None = None,
     ) -> None:
         self.model = model
@@ -62,17 +69,19 @@ class Executable:
         self.load_count = 0
         self._capacity = capacity
         self._state: dict[str, Any] = {"model": model}
-        self._calls: dict[Key, Program] = {}
-        self._programs: OrderedDict[tuple[tuple[str, int], ...], Program] = OrderedDict()
+        self._calls: dict[Key, tuple[Program, Dims]] = {}
+        self._programs: OrderedDict[Dims, Program] = OrderedDict()
         self._stored = dict(stored or {})
         self._lock = threading.Lock()
-        self._in_flight: dict[Any, threading.Lock] = {}
+        self._in_flight: dict[Dims, threading.Lock] = {}
         marks = self.entry.input_attributes
         self._hidden = sum(m.get("role") == KEY_ROLE for m in marks)
         self._names = tuple(self.entry.input_names[: len(marks) - self._hidden])
         self._keys = np.random.SeedSequence(seed)
         self._positions = {n: i for i, n in enumerate(self._names)}
         self._output_names = tuple(self.entry.output_names)
+        if len(set(self._output_names)) != len(self._output_names):
+            raise IrcError(f"outputs of @{self.entry.name} share a name: {', '.join(self._output_names)}; rename them")
 
     @cached_property
     def _staged(self) -> bool:
@@ -96,11 +105,14 @@ class Executable:
         if self._hidden:
             ordered += [self._fresh_key()] * self._hidden
         try:
-            program = self._calls[tuple([(a.shape, a.dtype) for a in ordered])]
+            program, dims = self._calls[tuple([(a.__class__, a.shape, a.dtype) for a in ordered])]
+            self._programs.move_to_end(dims)
         except (KeyError, AttributeError, TypeError):
-            ordered = [self._as_array(v, a) for v, a in zip(self.entry.inputs, ordered, strict=True)]
-            program = self._checked(ordered)
-        as_numpy = len(ordered) == self._hidden or any([isinstance(a, np.ndarray | list) for a in ordered[: len(self._names)]])  # noqa: C419  (a generator is slower on so few)
+            arrays = [self._as_array(v, a) for v, a in zip(self.entry.inputs, ordered, strict=True)]
+            program = self._checked(arrays, all(a is b for a, b in zip(arrays, ordered, strict=True)))
+            ordered = arrays
+        given = ordered[: len(self._names)]
+        as_numpy = not given or any([isinstance(a, _OF_HOST) for a in given])  # noqa: C419  (a generator is slower)
         return Outputs(program.run(ordered, as_numpy), self._output_names)
 
     def _fresh_key(self) -> Any:
@@ -143,20 +155,23 @@ class Executable:
             return np.from_dlpack(argument)
         raise InputError(f"input {value.name!r} expects an array of type {value.type}, got {type(argument).__name__}")
 
-    def _checked(self, arguments: Sequence[Any]) -> Program:
-        """Check the arguments, then find, load or compile the program for their shapes; the next call finds it."""
+    def _checked(self, arguments: Sequence[Any], as_given: bool) -> Program:
+        """Check the arguments, then find, load or compile the program for their shapes.
+
+        The next call with arguments of the same classes, shapes and types finds it at once, if none needed converting.
+        """
         tensors = [isinstance(v.type, TensorType) for v in self.entry.inputs]
         bound = self.bind(
-            [tuple(a.shape) if t else () for a, t in zip(arguments, tensors, strict=True)],
+            [tuple(a.shape) if t else None for a, t in zip(arguments, tensors, strict=True)],
             [self._dtype(a) if t else None for a, t in zip(arguments, tensors, strict=True)],
         )
         program = self._get(bound)
-        if not all(tensors):
-            return program
-        with self._lock:
-            if len(self._calls) >= self._capacity:
-                self._calls.clear()
-            self._calls[tuple([(tuple(a.shape), a.dtype) for a in arguments])] = program
+        if as_given and all(tensors):
+            with self._lock:
+                while len(self._calls) >= CALLS:
+                    del self._calls[next(iter(self._calls))]
+                key = tuple([(a.__class__, a.shape, a.dtype) for a in arguments])
+                self._calls[key] = (program, self._key(bound))
         return program
 
     def _dtype(self, argument: Any) -> DType:
@@ -168,55 +183,59 @@ class Executable:
         return dtype
 
     def bind(
-        self, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[DType | None] | None = None
+        self, shapes: Sequence[tuple[int, ...] | None], dtypes: Sequence[DType | None] | None = None
     ) -> dict[str, int]:
         """Values of the entry's dims for these input shapes; InputError or AssumptionError says what does not fit."""
-        bound: dict[str, Size] = {}
-        for i, value in enumerate(self.entry.inputs):
+        for value, dtype in zip(self.entry.inputs, dtypes or (), strict=dtypes is not None):
             type_ = value.type
-            if not isinstance(type_, TensorType):
-                continue
-            what = f"input {value.name!r} expects {type_}"
-            if dtypes is not None and dtypes[i] is not type_.dtype:
+            if isinstance(type_, TensorType) and dtype is not type_.dtype:
                 raise InputError(
-                    f"{what}, got element type {dtypes[i]}; convert it with .astype({type_.dtype.numpy.name!r})"
+                    f"input {value.name!r} expects {type_}, got element type {dtype}; "
+                    f"convert it with .astype({type_.dtype.numpy.name!r})"
                 )
-            if type_.dims is None:
-                continue
-            shape = shapes[i]
-            if len(shape) != len(type_.dims):
-                raise InputError(f"{what} (rank {len(type_.dims)}), got shape {list(shape)} (rank {len(shape)})")
-            for axis, (dim, size) in enumerate(zip(type_.dims, shape, strict=True)):
-                if sizes.solve(dim, int(size), bound) is False:
-                    known = "" if isinstance(dim, int) else _bindings(dim, bound)
-                    raise InputError(f"{what}, got shape {list(shape)}: axis {axis} must be {dim}{known}, got {size}")
-        numbers = {k: v for k, v in bound.items() if isinstance(v, int)}
+        numbers = {k: v for k, v in bind_dims(self.entry, shapes).items() if isinstance(v, int)}
         check_assumptions(self.entry, numbers)
         return numbers
 
+    def _key(self, bound: Mapping[str, int]) -> Dims:
+        """What `_programs` has the program for these dims under."""
+        return tuple(sorted(bound.items())) if self.backend.per_shape and not self._staged else ()
+
     def _get(self, bound: Mapping[str, int]) -> Program:
         """The program for these dims; one thread compiles, others wait for it."""
-        if not self.backend.per_shape or self._staged:
-            bound = {}
-        key = tuple(sorted(bound.items()))
+        key = self._key(bound)
         with self._lock:
+            program = self._programs.get(key)
+            if program is not None:
+                self._programs.move_to_end(key)
+                return program
             flight = self._in_flight.setdefault(key, threading.Lock())
         with flight:
             program = self._programs.get(key)
-            if program is None:
-                program = self._make(bound, key)
-            with self._lock:
-                self._programs[key] = program
-                self._programs.move_to_end(key)
-                if len(self._programs) > self._capacity:
-                    self._programs.popitem(last=False)
-                    self._calls.clear()
+            try:
+                if program is None:
+                    program = self._make(key)
+            finally:
+                with self._lock:
+                    if program is not None:
+                        self._keep(key, program)
+                    if self._in_flight.get(key) is flight:
+                        del self._in_flight[key]
             return program
 
-    def _make(self, bound: Mapping[str, int], key: tuple[Any, ...]) -> Program:
-        if key in self._stored:
+    def _keep(self, key: Dims, program: Program) -> None:
+        """Under the lock: enter a program, and let the one go that was called longest ago if there are too many."""
+        self._programs[key] = program
+        self._programs.move_to_end(key)
+        while len(self._programs) > self._capacity:
+            gone, _ = self._programs.popitem(last=False)
+            self._calls = {k: found for k, found in self._calls.items() if found[1] != gone}
+
+    def _make(self, key: Dims) -> Program:
+        stored = self._stored.get(key)
+        if stored is not None and stored.is_intact():
             started = time.perf_counter()
-            program = self.backend.load(self._stored[key], self.model, self.entry.name, self._state)
+            program = self.backend.load(stored.folder, self.model, self.entry.name, self._state)
             self.load_count += 1
             self.report.add_time("load", time.perf_counter() - started)
             return program
@@ -226,7 +245,7 @@ class Executable:
             return StagedProgram(self.model, self.entry, self.backend, self.report, self._state)
         from .lower import lower
 
-        legal = lower(self.model, self.entry.name, self.backend, bound, self.report)
+        legal = lower(self.model, self.entry.name, self.backend, dict(key), self.report)
         if not self.backend.per_shape:
             self._state["legal"] = legal
         started = time.perf_counter()
@@ -249,19 +268,23 @@ class Executable:
 
         A shape-polymorphic target compiles its one program.  InputError names a dim that is unknown or left out.
         """
-        bound = self.named_dims(dims)
+        self.program_for(self.named_dims(dims))
+
+    def program_for(self, bound: Mapping[str, int]) -> Program:
+        """The program for these values of the entry's dims, by symbol; compiled if need be."""
         missing = [d for d in self.entry.dims if d not in bound]
-        if missing and self.backend.per_shape:
+        if missing and self.backend.per_shape and not self._staged:
             raise InputError(f"target {self.backend.name} needs every dim; unspecified: {', '.join(missing)}")
         check_assumptions(self.entry, bound)
         try:
-            self._get(bound)
+            return self._get(bound)
         except DimError as error:
-            raise AssumptionError(f"@{self.entry.name} cannot run with {dims}: {error}") from error
+            given = ", ".join(f"{n}={v}" for n, v in bound.items())
+            raise AssumptionError(f"@{self.entry.name} cannot run with {given}: {error}") from error
 
-    def named_dims(self, dims: Mapping[str, int]) -> dict[str, int]:
-        """Dims by symbol from dims by symbol or source name."""
-        return {self.dim_symbol(n): v for n, v in dims.items()}
+    def named_dims(self, dims: Mapping[str, Any]) -> dict[str, int]:
+        """Dims by symbol from dims by symbol or source name; InputError for an unknown one, or for what is no size."""
+        return {self.dim_symbol(n): _as_size(n, v) for n, v in dims.items()}
 
     def dim_symbol(self, name: str) -> str:
         """The symbol of a dim that the user calls by its symbol or by the source model's name for it."""
@@ -274,9 +297,14 @@ class Executable:
         raise InputError(f"@{self.entry.name} has no dim {name!r}{hint}")
 
     @property
-    def programs(self) -> dict[tuple[tuple[str, int], ...], Program]:
+    def programs(self) -> dict[Dims, Program]:
         """Compiled programs by dims; the empty key for a shape-polymorphic one."""
         return dict(self._programs)
+
+    @property
+    def stored(self) -> dict[Dims, StoredProgram]:
+        """Programs of the artifact that this came from, by dims, loaded or not."""
+        return dict(self._stored)
 
     @property
     def legal_model(self) -> Model:
@@ -302,12 +330,10 @@ class Executable:
 
     def source_for(self, **dims: int) -> str:
         """The emitted code of one specialization, compiled if need be."""
-        return self._get(self.named_dims(dims)).source
+        return self.program_for(self.named_dims(dims)).source
 
     def save(self, path: str | Path) -> None:
         """Write an artifact folder with everything compiled so far; see `runtime.artifact`."""
-        from .artifact import save
-
         save(self, Path(path))
 
     def __repr__(self) -> str:
@@ -315,9 +341,14 @@ class Executable:
         return f"<executable @{self.entry.name}({inputs}) on {self.backend.spec}, {self.compile_count} compiled>"
 
 
-def _bindings(dim: Size, bound: Mapping[str, Size]) -> str:
-    known = [f"{s}={bound[s]}" for s in sizes.symbols(dim) if s in bound]
-    return f" (where {', '.join(known)})" if known else ""
+def _as_size(name: str, value: Any) -> int:
+    try:
+        size = operator.index(value)
+    except TypeError:
+        raise InputError(f"the dim {name} must be a whole number, got {value!r}") from None
+    if size < 0:
+        raise InputError(f"the dim {name} must not be negative, got {size}")
+    return size
 
 
 def _as_content(value: Value, argument: Any) -> Any:

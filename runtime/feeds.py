@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..ir import dims as sizes
-from ..ir.dims import Size
+from ..ir.binding import bind_dims
 from ..ir.errors import FormatError, InputError, did_you_mean
 from ..ir.types import TensorType
 from .executable import Executable
@@ -41,22 +41,10 @@ def make_inputs(
     for name in [*files, *shapes]:
         if name not in names:
             raise InputError(f"@{executable.entry.name} has no input {name!r}{did_you_mean(name, names)}")
-    bound: dict[str, Size] = dict(executable.named_dims(dims))
     arrays = {name: read_array(path) for name, path in files.items()}
-    for name, value in zip(names, executable.entry.inputs, strict=False):
-        shape = arrays[name].shape if name in arrays else shapes.get(name)
-        if shape is None or not isinstance(value.type, TensorType) or value.type.dims is None:
-            continue
-        if len(shape) != len(value.type.dims):
-            raise InputError(
-                f"input {name!r} expects {value.type} (rank {len(value.type.dims)}), got shape {list(shape)}"
-            )
-        for axis, (dim, size) in enumerate(zip(value.type.dims, shape, strict=True)):
-            if sizes.solve(dim, int(size), bound) is False:
-                raise InputError(
-                    f"input {name!r} expects {value.type}, got shape {list(shape)}: "
-                    f"axis {axis} must be {dim}, got {size}"
-                )
+    given = [arrays[n].shape if n in arrays else shapes.get(n) for n in names]
+    hidden = [None] * (len(executable.entry.inputs) - len(names))
+    bound = bind_dims(executable.entry, [*given, *hidden], executable.named_dims(dims), partial=True)
     generator = np.random.default_rng(seed)
     out = []
     for name, value in zip(names, executable.entry.inputs, strict=False):

@@ -25,7 +25,9 @@ def lower(model: Model, entry: str, backend: Backend, dims: Mapping[str, int], r
     UnsupportedError lists every core operator that the target refuses.
     """
     started = time.perf_counter()
-    if dims:
+    entry_dims = model.entry(entry).dims
+    # A called function has dims of its own, even if the entry has none.
+    if backend.per_shape and (dims or (not entry_dims and any(f.dims for f in model.functions.values()))):
         mapping: dict[str, Size] = dict(dims)
         inputs = [types.substitute(v.type, mapping) for v in model.entry(entry).inputs]
         legal = specialize(model, entry, inputs)

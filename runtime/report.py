@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,15 @@ class Report:
 
     def add_time(self, stage: str, seconds: float) -> None:
         self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> Report:
+        """What `as_dict` gave, as far as it is there and of the right type."""
+        out = cls()
+        for name, value in row.items():
+            if type(value) is type(getattr(out, name, None)):
+                setattr(out, name, value)
+        return out
 
     def as_dict(self) -> dict[str, Any]:
         """For `--json`."""

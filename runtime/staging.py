@@ -1,7 +1,7 @@
 """Runs graphs that need the host: device functions one after another, and between them what only the host can do.
 
-The host reads small tensors that decide shapes, chooses branches, repeats loops whose values are no tensors, and handles
-sequences, optionals and strings.  Which node runs when is decided in `passes.stage`.
+The host reads small tensors that decide shapes, chooses branches, repeats loops whose values are no tensors, and
+handles sequences, optionals and strings.  Which node runs when is decided in `passes.stage`.
 """
 
 from __future__ import annotations
@@ -9,18 +9,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..ir.binding import bind_dims
 from ..ir.data import ArrayData, Data
 from ..ir.dims import Size
 from ..ir.dtypes import DType
 from ..ir.errors import InputError, IrcError
 from ..ir.graph import Constant, Graph, Node, Value
 from ..ir.model import Function, Model
-from ..ir.reference import Evaluator, _Frame, bind_dims
+from ..ir.reference import Evaluator, _Frame
 from ..ir.types import TensorType, Type
 from ..passes.stage import CONTROL, Left, Stage, after_reading, is_special, is_tensor, needed, next_stage, start
 from .backend import Backend, Program
@@ -100,8 +102,8 @@ class StagedGraph:
 
     def run(self, env: Env, sizes: Mapping[str, Size], as_numpy: bool) -> list[Any]:
         """`env` has NumPy arrays, arrays of the target, lists, None; it grows."""
-        key = (tuple((v, _kind(a)) for v, a in env.items()), tuple(sizes.items()))
-        step = self._step(self._first, key, lambda: start(self._graph, sizes), env)
+        key: Any = (tuple((v, _kind(a)) for v, a in env.items()), tuple(sizes.items()))
+        step = self._step(self._first, key, partial(start, self._graph, sizes), env)
         while True:
             stage = step.stage
             self._execute(step, env)
@@ -110,8 +112,7 @@ class StagedGraph:
             contents = {v: self._read(stage.left, v, env) for v in stage.reads}
             made = tuple((v, _kind(env[v])) for node, _ in stage.host for v in node.results)
             key = (tuple(d.tobytes() for d in contents.values()), made)
-            left = stage.left
-            step = self._step(step.following, key, lambda l=left, c=contents: after_reading(l, c), env)  # type: ignore[misc]  # noqa: E741
+            step = self._step(step.following, key, partial(after_reading, stage.left, contents), env)
 
     def _step(self, known: dict[Any, _Step], key: Any, left: Callable[[], Left], env: Env) -> _Step:
         found = known.get(key)
@@ -205,11 +206,9 @@ class StagedProgram:
 
     def run(self, arguments: Sequence[Any], as_numpy: bool) -> Sequence[Any]:
         env: Env = dict(zip(self._function.inputs, arguments, strict=True))
-        bound: dict[str, Size] = {}
-        for value, argument in env.items():
-            if isinstance(value.type, TensorType) and value.type.dims is not None:
-                bind_dims(value, np.broadcast_to(np.zeros((), value.type.dtype.numpy), argument.shape), bound)
-        return self._graph.run(env, bound, as_numpy)
+        tensors = [isinstance(v.type, TensorType) for v in self._function.inputs]
+        shapes = [tuple(a.shape) if t else None for a, t in zip(arguments, tensors, strict=True)]
+        return self._graph.run(env, bind_dims(self._function, shapes, partial=True), as_numpy)
 
     def save(self, folder: Path) -> None:
         raise IrcError(

@@ -61,9 +61,18 @@ def get(spec: str) -> Target:
 
 
 def configured(target: str | Target, options: Mapping[str, Any]) -> Target:
-    """A target from its name and further options as Python values, or a target as it is."""
-    if not isinstance(target, str):
+    """A target from its name and further options as Python values, or a target as it is (then without options)."""
+    from .base import Target
+
+    if isinstance(target, Target):
+        if options:
+            raise IrcError(
+                f"target {target.spec} has its options already; {', '.join(options)} cannot be set beside it: "
+                "give the target by name"
+            )
         return target
+    if not isinstance(target, str):
+        raise IrcError(f"expected the name of a target ({', '.join(_MODULES)}) or a Target, got {target!r}")
     if not options:
         return get(target)
     inside = target.rstrip().removesuffix("}")

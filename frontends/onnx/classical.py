@@ -34,7 +34,11 @@ def _vector(ctx, tensor, strings, ints, floats):
         return ctx.build.constant(tensor)
     if strings:
         return ctx.build.constant(np.array(strings, object), string)
-    return ctx.build.constant(np.array(ints, np.int64), i64) if ints else ctx.build.constant(np.array(floats, np.float32), f32)
+    return (
+        ctx.build.constant(np.array(ints, np.int64), i64)
+        if ints
+        else ctx.build.constant(np.array(floats, np.float32), f32)
+    )
 
 
 @onnx_op("Binarizer", domain=ML)

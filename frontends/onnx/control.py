@@ -169,7 +169,9 @@ def _while(ctx, step, state, scans, count, limit, has_condition, backwards):
     inner = _Inner(ctx, importer.builder(body, ctx.build.location))
     arguments = [body.add_input(t) for t in types]
     following, scanned = step(inner, arguments[0], tuple(arguments[1:]))
-    wrapped = [isinstance(v.type, OptionalType) and v.type.element == f.type for v, f in zip(state, following, strict=True)]
+    wrapped = [
+        isinstance(v.type, OptionalType) and v.type.element == f.type for v, f in zip(state, following, strict=True)
+    ]
     following = tuple(inner.build.Optional(f) if w else f for f, w in zip(following, wrapped, strict=True))
     for i, (before, after) in enumerate(zip(state, following, strict=True)):
         if before.type != after.type:

@@ -52,7 +52,9 @@ def random_normal(ctx, *, shape, dtype=1, mean=0.0, scale=1.0, seed=None):
 
 @onnx_op("RandomNormalLike")
 def random_normal_like(ctx, x, *, dtype=None, mean=0.0, scale=1.0, seed=None):
-    return ctx.build.RandomNormal(key(ctx, seed), dims=x.dims, dtype=_number_type(ctx, dtype, x), mean=mean, scale=scale)
+    return ctx.build.RandomNormal(
+        key(ctx, seed), dims=x.dims, dtype=_number_type(ctx, dtype, x), mean=mean, scale=scale
+    )
 
 
 @onnx_op("Bernoulli")
@@ -62,7 +64,9 @@ def bernoulli(ctx, x, *, dtype=None, seed=None):
 
 @onnx_op("Multinomial")
 def multinomial(ctx, x, *, dtype=None, sample_size=1, seed=None):
-    return ctx.build.Multinomial(key(ctx, seed), x, samples=sample_size, dtype=i32 if dtype is None else ctx.dtype(dtype))
+    return ctx.build.Multinomial(
+        key(ctx, seed), x, samples=sample_size, dtype=i32 if dtype is None else ctx.dtype(dtype)
+    )
 
 
 @onnx_op("Dropout", since=12)

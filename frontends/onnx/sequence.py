@@ -78,8 +78,8 @@ def split_to_sequence(ctx, x, split=None, *, axis=0, keepdims=1):
 
 
 @onnx_op("Optional")
-def optional(ctx, x=None, *, type_=None):
-    return ctx.build.Optional(x, element=None if x is not None else type_)
+def optional(ctx, x=None, *, type=None):
+    return ctx.build.Optional(x, element=None if x is not None else type)
 
 
 @onnx_op("OptionalHasElement")

@@ -145,7 +145,7 @@ def _external(tensor: onnx.TensorProto, dtype: DType, shape: tuple[int, ...], so
 
 
 def _number(text: str, key: str, source: Source, what: str) -> int:
-    if not (text.isascii() and text.isdigit()):
+    if not (text.isascii() and text.isdigit() and len(text) < 20):
         raise source.fail(f"{what}: external data has the {key} {text!r}; expected a number of bytes")
     return int(text)
 

@@ -36,7 +36,9 @@ def tf_idf_vectorizer(
     pool_strings=(), weights=(),
 ):  # fmt: skip
     b = ctx.build
-    pool = b.constant(np.array(pool_strings, object), string) if pool_strings else b.constant(np.array(pool_int64s), i64)
+    pool = (
+        b.constant(np.array(pool_strings, object), string) if pool_strings else b.constant(np.array(pool_int64s), i64)
+    )
     if not x.dtype.is_string:
         x = x if x.dtype is i64 else b.convert(x, dtype=i64)
     columns = max(ngram_indexes) + 1

@@ -24,9 +24,7 @@ def adagrad(ctx, rate, count, *xs, norm_coefficient=0.0, decay_factor=0.0, epsil
 
 
 @onnx_op("Adam", domain=PREVIEW)
-def adam(
-    ctx, rate, count, *xs, alpha=0.9, beta=0.999, norm_coefficient=0.0, norm_coefficient_post=0.0, epsilon=1e-6
-):
+def adam(ctx, rate, count, *xs, alpha=0.9, beta=0.999, norm_coefficient=0.0, norm_coefficient_post=0.0, epsilon=1e-6):
     return ctx.build.Adam(
         rate, count, *_columns(ctx, xs, 4), alpha=alpha, beta=beta, norm_coefficient=norm_coefficient,
         norm_coefficient_post=norm_coefficient_post, epsilon=epsilon,

@@ -27,7 +27,7 @@ from .polynomial import (
     product,
     symbol,
 )
-from .solving import Assumption, evaluate, solve, substitute, symbols
+from .solving import Assumption, Solved, evaluate, solve, solve_all, substitute, symbols
 from .spelling import fold, render
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "Dim",
     "DimError",
     "Size",
+    "Solved",
     "bounds",
     "broadcast",
     "ceildiv",
@@ -58,6 +59,7 @@ __all__ = [
     "product",
     "render",
     "solve",
+    "solve_all",
     "substitute",
     "symbol",
     "symbols",

@@ -1,9 +1,9 @@
 """Symbols of a size and their values: substitution, evaluation, solving for one symbol, assumptions checked later."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from .comparison import equal, interval, less_equal
 from .division import floordiv
@@ -104,6 +104,39 @@ def solve(pattern: Size, value: Size, bindings: dict[str, Size]) -> bool | None:
             return False if isinstance(wanted, int) else _remainder_contradicts(wanted, factor)
     (low, high), (least, most) = interval(pattern), interval(value)
     return False if most < low or high < least else None
+
+
+class Solved(NamedTuple):
+    """What `solve_all` found: the pair that cannot hold, if any, and else those of which that cannot be told."""
+
+    contradiction: int | None
+    undecided: tuple[int, ...]
+
+
+def solve_all(pairs: Sequence[tuple[Size, Size]], bindings: dict[str, Size]) -> Solved:
+    """`solve` for (pattern, value) pairs that hold together, until no more symbols can be bound.
+
+    Numbers of pairs in the result count from 0.  The order of the pairs decides at most which of them is blamed: bare
+    symbols go first, and what has several unbound symbols waits for the others.
+    """
+    pending = sorted(range(len(pairs)), key=lambda i: not _is_plain(pairs[i][0]))
+    while pending:
+        rest = []
+        for i in pending:
+            verdict = solve(*pairs[i], bindings)
+            if verdict is False:
+                return Solved(i, ())
+            if verdict is None:
+                rest.append(i)
+        if len(rest) == len(pending):
+            break
+        pending = rest
+    return Solved(None, tuple(sorted(pending)))
+
+
+def _is_plain(size: Size) -> bool:
+    """A number or a bare symbol."""
+    return isinstance(size, int) or symbols(size) == (str(size),)
 
 
 def _remainder_contradicts(size: Dim, factor: int) -> Literal[False] | None:

@@ -65,8 +65,8 @@ class TreeEnsemble:
     """Decision trees over the rows of x[N, F]: the weights of the leaves that a row reaches, aggregated: [N, targets].
 
     Places 0..M-1 are branches, those behind them leaves that lead to themselves.  features, modes, splits, yes and no
-    have one entry a place; modes are <=, <, >=, >, ==, != as 0..5 and membership of row sets[place] (padded with NaN) as
-    6.  roots has one place a tree, leaf_targets and leaf_weights one entry a place.  `depth` steps reach every leaf.
+    have one entry a place; modes are <=, <, >=, >, ==, != as 0..5 and membership of row sets[place] (padded with NaN)
+    as 6.  roots has one place a tree, leaf_targets and leaf_weights one entry a place.  `depth` steps reach every leaf.
     """
 
     x: Operand[FLOAT]

@@ -86,27 +86,14 @@ def solved(ctx, function, xs):
     for formal, x in zip(function.inputs, xs, strict=True):
         message = f"@{function.name} takes {formal.name or 'its operand'} of type {formal.type}, got {x.type}"
         pending += [(p, v, message) for p, v in _dim_pairs(ctx, formal.type, x.type, message)]
-    while pending:
-        rest = []
-        for pattern, value, message in pending:
-            verdict = sizes.solve(pattern, value, bindings)
-            ctx.need(verdict, f"{message}: {pattern} cannot be {value}")
-            if verdict is None:
-                rest.append((pattern, value, message))
-        if len(rest) == len(pending):
-            break
-        pending = rest
-    else:
-        return _bound(ctx, function, bindings)
-    _bound(ctx, function, bindings)
-    for pattern, value, message in pending:
-        ctx.equal(sizes.substitute(pattern, bindings), value, message)
-    return bindings
-
-
-def _bound(ctx, function, bindings):
+    solution = sizes.solve_all([(pattern, value) for pattern, value, _ in pending], bindings)
+    if solution.contradiction is not None:
+        pattern, value, message = pending[solution.contradiction]
+        ctx.fail(f"{message}: {pattern} cannot be {value}")
     for dim in function.dims:
         ctx.need(dim in bindings, f"the dim {dim} of @{function.name} does not follow from the types of its operands")
+    for pattern, value, message in (pending[i] for i in solution.undecided):
+        ctx.equal(sizes.substitute(pattern, bindings), value, message)
     return bindings
 
 

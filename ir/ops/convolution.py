@@ -302,8 +302,9 @@ class ConvTranspose:
 
 @operator("DeformConv", family="convolution", traits=PURE)
 class DeformConv:
-    """Conv2D whose places are moved by offset [N, groups*kh*kw*2, oh, ow] (y, x) and weighed by mask, bilinear in between.
+    """Conv2D whose places are moved by offset [N, groups*kh*kw*2, oh, ow] (y, x) and weighed by mask.
 
+    Between the places of x it interpolates bilinearly.
     x[N,C,H,W], w[M, C/group, kh, kw], mask[N, groups*kh*kw, oh, ow]; places outside x count as zero.
     """
 
@@ -333,8 +334,12 @@ class DeformConv:
         points = []
         for axis in (0, 1):
             at = build.reshape(sliced(build, moves, 4, axis, axis + 1), dims=grid)
-            steps = build.iota(dtype=dtype, dims=tuple(d if i == 4 + axis else 1 for i, d in enumerate(grid)), axis=4 + axis)
-            taps = build.iota(dtype=dtype, dims=tuple(d if i == 2 + axis else 1 for i, d in enumerate(grid)), axis=2 + axis)
+            steps = build.iota(
+                dtype=dtype, dims=tuple(d if i == 4 + axis else 1 for i, d in enumerate(grid)), axis=4 + axis
+            )
+            taps = build.iota(
+                dtype=dtype, dims=tuple(d if i == 2 + axis else 1 for i, d in enumerate(grid)), axis=2 + axis
+            )
             base = build.add(build.multiply(steps, float(strides[axis])), build.multiply(taps, float(dilations[axis])))
             at = build.add(at, build.subtract(base, float(pads[axis][0])))
             points.append(build.reshape(at, dims=(n * g, k, oh, ow)))

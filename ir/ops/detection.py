@@ -130,7 +130,9 @@ class RoiAlign:
         given = b.subtract(given, b.constant(0.5 if half_pixel else 0.0, wide))
         ends = [b.reshape(sliced(b, given, 1, i, i + 1), dims=(r, 1)) for i in range(4)]
         points, good = [], None
-        for axis, (low, high, cells) in enumerate(((ends[1], ends[3], output_height), (ends[0], ends[2], output_width))):
+        for axis, (low, high, cells) in enumerate(
+            ((ends[1], ends[3], output_height), (ends[0], ends[2], output_width))
+        ):
             extent = b.subtract(high, low)
             if not half_pixel:
                 extent = b.maximum(extent, 1.0)

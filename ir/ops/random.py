@@ -157,7 +157,7 @@ class Multinomial:
 
 @operator("Dropout", family="random", traits=PURE)
 class Dropout:
-    """(y, mask) of ONNX Dropout in training: mask is false with the probability `ratio`, y = mask ? x / (1 - ratio) : 0.
+    """(y, mask) of ONNX Dropout in training: mask is false with probability `ratio`, y = mask ? x / (1 - ratio) : 0.
 
     ratio 0 drops nothing, and y is x.
     """
@@ -174,5 +174,7 @@ class Dropout:
         b = ctx.build
         part = b.reshape(converted(b, ratio, dtypes.f32), dims=())
         mask = b.compare(_unit(b, key, x.dims), part, direction="ge")
-        scale = converted(b, b.divide(b.constant(1.0, dtypes.f32), b.subtract(b.constant(1.0, dtypes.f32), part)), x.dtype)
+        scale = converted(
+            b, b.divide(b.constant(1.0, dtypes.f32), b.subtract(b.constant(1.0, dtypes.f32), part)), x.dtype
+        )
         return b.select(mask, b.multiply(x, scale), b.constant(0, x.dtype)), mask

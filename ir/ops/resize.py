@@ -322,7 +322,10 @@ class GridSample:
     align_corners: bool = False
 
     def infer(ctx, x, grid, *, mode, padding, align_corners):
-        ctx.need(x.rank == grid.rank and x.rank >= 3, f"x and grid must have equal ranks of 3 or more, got {x.type}, {grid.type}")
+        ctx.need(
+            x.rank == grid.rank and x.rank >= 3,
+            f"x and grid must have equal ranks of 3 or more, got {x.type}, {grid.type}",
+        )
         ctx.equal(grid.dims[-1], x.rank - 2, "the last dim of grid and the number of spatial axes")
         ctx.equal(grid.dims[0], x.dims[0], "the batch sizes of grid and x")
         return x.with_dims((*x.dims[:2], *grid.dims[1:-1]))
@@ -335,7 +338,9 @@ class GridSample:
         points, limits = [], []
         for axis in range(rank):
             column, n = rank - 1 - axis, x.dims[2 + axis]
-            at = b.slice(grid, starts=(0,) * (rank + 1) + (column,), limits=(*out_dims, column + 1), strides=(1,) * grid.rank)
+            at = b.slice(
+                grid, starts=(0,) * (rank + 1) + (column,), limits=(*out_dims, column + 1), strides=(1,) * grid.rank
+            )
             at = converted(b, b.reshape(at, dims=out_dims), wide)
             size = count(b, (n,), wide)
             last = b.subtract(size, 1.0)
@@ -358,7 +363,9 @@ class GridSample:
 
         def neighbour(places):
             if padding == "border":
-                places = [b.maximum(b.minimum(p, l), b.constant(0, wide)) for p, (_, _, l) in zip(places, limits, strict=True)]
+                places = [
+                    b.maximum(b.minimum(p, l), b.constant(0, wide)) for p, (_, _, l) in zip(places, limits, strict=True)
+                ]
             elif padding == "reflection":
                 places = [
                     b.select(

@@ -1,4 +1,4 @@
-"""What operators that sample a grid between its places share: bilinear and finer interpolation.  Defines no operators."""
+"""What operators that sample a grid between its places share: interpolation.  Defines no operators."""
 
 from .. import dtypes
 from .widening import converted, count

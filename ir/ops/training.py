@@ -1,4 +1,4 @@
-"""Training: one step of the optimizers Adagrad, Adam and Momentum; batch normalization by the batch's own statistics."""
+"""Training: steps of the optimizers Adagrad, Adam and Momentum; batch normalization by the batch's own statistics."""
 
 from typing import Literal
 
@@ -124,7 +124,9 @@ class BatchNormalizationTraining:
         centered = b.subtract(data, _along(b, own_mean, x.rank))
         own_variance = b.ReduceMean(b.multiply(centered, centered), axes=axes, keepdims=False)
         y = b.multiply(centered, _along(b, b.rsqrt(b.add(own_variance, epsilon)), x.rank))
-        y = b.add(b.multiply(y, _along(b, converted(b, scale, wide), x.rank)), _along(b, converted(b, bias, wide), x.rank))
+        y = b.add(
+            b.multiply(y, _along(b, converted(b, scale, wide), x.rank)), _along(b, converted(b, bias, wide), x.rank)
+        )
 
         def running(old, new):
             old = converted(b, b.reshape(old, dims=channels), wide)
@@ -136,4 +138,3 @@ class BatchNormalizationTraining:
 def _along(b, values, rank):
     """A vector of one value a channel, for an operand of that rank."""
     return b.reshape(values, dims=(values.dims[0], *[1] * (rank - 2)))
-

@@ -36,7 +36,7 @@ class Plan:
     """The tables have a column for each feature, not for each pair."""
 
 
-@fusion("rotary", near=3)
+@fusion("rotary", near=4)
 class FuseRotary:
     """x * cos + concat(-x[h:], x[:h]) * sin   ->   RotaryEmbedding(x, cos[:h], sin[:h])
 
@@ -53,9 +53,9 @@ class FuseRotary:
 
     def check(self, m: Match) -> None:
         root = m.result
-        m.need(isinstance(root.type, TensorType) and root.type.dims is not None and root.rank in (3, 4),
-               "the result is not [batch, heads, time, features]", root)  # fmt: skip
-        m.need(root.dtype.is_float and isinstance(root.dims[-1], int), "the features are not counted", root)
+        ranked = isinstance(root.type, TensorType) and root.type.dims is not None
+        m.expect(ranked and root.rank in (3, 4), "the result is not [batch, heads, time, features]")
+        m.expect(root.dtype.is_float and isinstance(root.dims[-1], int), "the features are not counted")
         products, passed, nodes = _products(m, root)
         m.plan = _plan(m, root, products, passed)
         for node in nodes:
@@ -93,7 +93,7 @@ def _products(m: Match, root: Value) -> tuple[list[Node], list[Value], list[Node
             if node is None:
                 passed[value] = None
             continue
-        m.need(len(nodes) + len(products) < _LARGEST, "too many nodes between the result and the products", root)
+        m.expect(len(nodes) + len(products) < _LARGEST, "too many nodes between the result and the products")
         if node.op.name == "multiply":
             products[node] = None
         elif node.op.name in ("add", "subtract") or (node.op.name in ("concatenate", "negate", "reshape", "convert")):
@@ -101,7 +101,7 @@ def _products(m: Match, root: Value) -> tuple[list[Node], list[Value], list[Node
             stack.extend(v for v in node.operands if v is not None)
         else:
             passed[value] = None
-    m.need(2 <= len(products) <= 4, f"{len(products)} products make up the result, expected 2 to 4", root)
+    m.expect(2 <= len(products) <= 4, f"{len(products)} products make up the result, expected 2 to 4")
     return list(products), list(passed), [*nodes, *products]
 
 
@@ -116,7 +116,7 @@ def _ancestors(value: Value, limit: int = 12) -> list[Value]:
 
 
 def _plan(m: Match, root: Value, products: list[Node], passed: list[Value]) -> Plan:
-    why = "the products have no common operand"
+    why = ""
     sides = [[v for v in node.operands if v is not None] for node in products]
     for choice in _assignments(sides):
         xs = [pair[i] for pair, i in zip(sides, choice, strict=True)]
@@ -129,6 +129,7 @@ def _plan(m: Match, root: Value, products: list[Node], passed: list[Value]) -> P
         if isinstance(found, Plan):
             return found
         why = found
+    m.expect(bool(why), "the products have no common operand and two tables")
     m.refuse(why, root)
 
 

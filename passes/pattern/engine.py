@@ -14,7 +14,7 @@ from ...ir.graph import Graph, Node, Value
 from ...ir.model import Model
 from ...ir.rewrite import Rewriter
 from ...ir.types import TensorType
-from .match import Match, Refused, equal
+from .match import Match, NotNear, Refused, equal
 from .matching import Matcher, OutOfSteps
 from .registry import Fusion
 
@@ -98,6 +98,8 @@ class _Engine:
         try:
             for results in matcher.solutions(fusion.terms):
                 found = self._fits(fusion, root, results, matcher)
+                if isinstance(found, NotNear):
+                    continue
                 if isinstance(found, Refused):
                     matcher.deepest = max(
                         matcher.deepest, (len(matcher.nodes) + 1, found.node or root, str(found)), key=lambda d: d[0]

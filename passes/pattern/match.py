@@ -22,6 +22,10 @@ class Refused(Exception):
         super().__init__(why)
 
 
+class NotNear(Refused):
+    """A fusion does not fire, and nobody would expect it to: no near miss."""
+
+
 class Match:
     """One way in which a pattern fits.  Captured names are attributes: values, floats of scalars, attributes of nodes.
 
@@ -64,6 +68,11 @@ class Match:
         """Refuse unless the condition is True; None (cannot tell) refuses too."""
         if condition is not True:
             self.refuse(why, *values)
+
+    def expect(self, condition: bool | None, why: str) -> None:
+        """As `need`, for what tells the pattern from mere lookalikes: no near miss is recorded."""
+        if condition is not True:
+            raise NotNear(why)
 
     def refuse(self, why: str, *values: Value | Node | None) -> NoReturn:
         """Do not fire.  `values` are shown behind the reason; the first one made by a node says where it lies."""

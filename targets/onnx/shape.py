@@ -33,6 +33,9 @@ def concatenate(ctx, xs, *, axis):
     return ctx.op("Concat", *xs, axis=axis)
 
 
+_BEFORE = -(2**62)
+
+
 def _slice(ctx, x, starts, limits, strides):
     axes = [
         i
@@ -42,12 +45,18 @@ def _slice(ctx, x, starts, limits, strides):
     if not axes:
         return x
     # Below 0 means "before the first element" here, which ONNX spells as a very negative end.
-    ends = [-(2**62) if isinstance(limits[i], int) and limits[i] < 0 else limits[i] for i in axes]
+    ends = [_BEFORE if sizes.less(limits[i], 0) is True else limits[i] for i in axes]
+    end = ctx.ints(ends)
+    if any(
+        strides[i] < 0 and e != _BEFORE and sizes.less_equal(0, e) is not True for i, e in zip(axes, ends, strict=True)
+    ):
+        before = ctx.op("Less", end, ctx.like(0, end), type=end.tensor.with_dtype(dtypes.bool_))
+        end = ctx.op("Where", before, ctx.like(_BEFORE, end), end, type=end.type)
     return ctx.op(
         "Slice",
         x,
         ctx.ints(starts[i] for i in axes),
-        ctx.ints(ends),
+        end,
         ctx.constant(axes, dtypes.i64),
         ctx.constant([strides[i] for i in axes], dtypes.i64),
     )
@@ -80,7 +89,7 @@ def pad_mode(ctx, x, *, low, high, mode):
 
 @lower("reverse")
 def reverse(ctx, x, *, axes):
-    end = [-(2**62)] * len(axes)
+    end = [_BEFORE] * len(axes)
     return ctx.op(
         "Slice",
         x,

@@ -18,6 +18,7 @@ from ...ir.types import TensorType
 from ...runtime.backend import Program
 from ..base import Target
 from . import (  # noqa: F401 (importing a family registers its rules)
+    attention,
     control,
     convolution,
     elementwise,
@@ -74,7 +75,11 @@ class OnnxProgram:
                 f"ONNX Runtime's Python interface cannot pass {self._odd}; export the model and run it elsewhere"
             )
         feeds = {n: a for n, a in zip(self._given, arguments, strict=True) if n in self._inputs}
-        return [np.array(r) if isinstance(r, np.ndarray) else r for r in self._session.run(None, feeds)]
+        try:
+            results = self._session.run(None, feeds)
+        except Exception as error:  # as above
+            raise IrcError(f"ONNX Runtime cannot run this program: {error}") from error
+        return [np.array(r) if isinstance(r, np.ndarray) else r for r in results]
 
     def save(self, folder: Path) -> None:
         onnx.save(self._proto, folder / "model.onnx")

@@ -16,6 +16,7 @@ import numpy as np
 
 from ...ir import dtypes
 from ...ir.dtypes import DType
+from ...ir.effects import callees
 from ...ir.errors import Diagnostic, IrcError, UnsupportedError
 from ...ir.model import Constant, Function, Graph, Model, Node, Value
 from ...passes.dce import functions_in_call_order
@@ -28,6 +29,9 @@ from .mlir import func, hlo, ir
 
 INLINE_BYTES = 1024
 """Constants of at most this many bytes are printed in the module."""
+
+MAX_CALL_DEPTH = 64
+"""Calls within calls; XLA itself recurses, and a few hundred end the process."""
 
 Answer = TypeVar("Answer")
 Permutation: TypeAlias = tuple[int, ...] | None
@@ -97,8 +101,7 @@ class Emitter:
         with mlir_context(), ir.Location.unknown():
             self._module = ir.Module.create()
             self._module.operation.attributes["sym_name"] = ir.StringAttr.get(_symbol(self.model.name))
-            # Callees first, so that a call finds its function written, however deep calls nest.
-            for name in functions_in_call_order(self.model, entry)[:-1]:
+            for name in self._called(entry):
                 self._function(self.model.functions[name], _symbol(f"f_{name}"))
             written = self._function(function, "main")
             try:
@@ -127,6 +130,17 @@ class Emitter:
         return answer
 
     # Functions
+
+    def _called(self, entry: str) -> list[str]:
+        """The functions that an entry reaches, callees first; UnsupportedError if XLA would exhaust its stack."""
+        order = functions_in_call_order(self.model, entry)
+        depth: dict[str, int] = {}
+        for name in order:
+            depth[name] = 1 + max((depth[c] for c in callees(self.model.functions[name])), default=-1)
+        if depth[entry] > MAX_CALL_DEPTH:
+            fault = f"xla cannot run calls nested {depth[entry]} deep, only {MAX_CALL_DEPTH}; run the pass inline first"
+            raise UnsupportedError([Diagnostic("unsupported", fault)])
+        return order[:-1]
 
     def _function(self, function: Function, symbol: str) -> _Written:
         public = "public" if symbol == "main" else "private"

@@ -26,6 +26,9 @@ from ...ir.errors import IrcError
 TESTED = ("0.10.2",)
 """Versions of jax that the tests were run with."""
 
+RuntimeFailure = jax.errors.JaxRuntimeError
+"""What XLA raises when a program fails."""
+
 Shape = tuple[int, ...]
 Signature = Sequence[tuple[DType, Shape]]
 Runner = Callable[[Sequence[Any], bool], Sequence[Any]]
@@ -71,7 +74,7 @@ class Device:
         _register_kernels(self.platform)
         try:
             return self.client.compile_and_load(module, self._list, self.options(overrides))
-        except jax.errors.JaxRuntimeError as error:
+        except RuntimeFailure as error:
             raise IrcError(f"XLA cannot compile this program: {error}") from error
 
     def restore(self, data: bytes, overrides: Sequence[tuple[str, Any]]) -> Any:
@@ -79,7 +82,7 @@ class Device:
         _register_kernels(self.platform)
         try:
             return self.client.deserialize_executable(data, self._list, self.options(overrides))
-        except jax.errors.JaxRuntimeError as error:
+        except RuntimeFailure as error:
             raise IrcError(f"XLA cannot load this compiled program: {error}") from error
 
     def serialize(self, executable: Any) -> bytes:

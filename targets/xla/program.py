@@ -16,7 +16,8 @@ from ...ir.data import MappedData
 from ...ir.dtypes import DType
 from ...ir.errors import FormatError, IrcError
 from ...ir.model import Model
-from .pjrt import Device, Shape, Signature
+from ...runtime.artifact import kept_constants
+from .pjrt import Device, RuntimeFailure, Shape, Signature
 from .weights import Contents, Placed, place, place_constant
 
 MODULE, COMPILED, MANIFEST, WEIGHTS = "module.mlir", "program.bin", "program.json", "weights.bin"
@@ -34,7 +35,10 @@ class StoredWeight:
 
 
 class XlaProgram:
-    """StableHLO compiled for one device.  `weights` are passed behind the inputs."""
+    """StableHLO compiled for one device.  `weights` are passed behind the inputs.
+
+    `compiled` is what a restored executable was restored from: XLA cannot serialize one again.
+    """
 
     def __init__(
         self,
@@ -47,8 +51,10 @@ class XlaProgram:
         traps: Sequence[str],
         overrides: Sequence[tuple[str, Any]],
         state: dict[str, Any],
+        compiled: bytes | None = None,
     ) -> None:
         self.source = source
+        self._compiled = compiled
         self.device = device
         self.executable = executable
         self.inputs = inputs
@@ -65,22 +71,24 @@ class XlaProgram:
     def run(self, arguments: Sequence[Any], as_numpy: bool) -> Sequence[Any]:
         """See `runtime.backend.Program`."""
         # Copying the results waits for the program, so until then it may read the caller's NumPy memory in place.
-        results = self._run(arguments, as_numpy and self._synchronous)
-        if self.traps:
-            results = list(results)
-            if number := int(results.pop()):
-                raise IrcError(self.traps[number - 1])
-        if as_numpy:
-            return [np.array(r) for r in results]
-        return results
+        try:
+            results = self._run(arguments, as_numpy and self._synchronous)
+            if self.traps:
+                results = list(results)
+                if number := int(results.pop()):
+                    raise IrcError(self.traps[number - 1])
+            return [np.array(r) for r in results] if as_numpy else results
+        except RuntimeFailure as error:
+            raise IrcError(f"XLA cannot run this program: {error}") from error
 
     def save(self, folder: Path) -> None:
         """Write the module, the compiled code, a manifest, and the weights that the executable's model has not."""
-        compiled = self.device.serialize(self.executable)
+        compiled = self.device.serialize(self.executable) if self._compiled is None else self._compiled
         (folder / MODULE).write_text(self.source)
         (folder / COMPILED).write_bytes(compiled)
         model: Model | None = self._state.get("model")
         known = None if model is None else Contents(model, self._state)
+        kept = set() if model is None else kept_constants(model)
         rows = []
         with (folder / WEIGHTS).open("wb") as out:
             for weight in self.weights:
@@ -91,7 +99,7 @@ class XlaProgram:
                     "shape": list(placed.data.shape),
                     "permutation": None if permutation is None else list(permutation),
                 }
-                constant = None if model is None else model.constants.get(weight.name)
+                constant = None if model is None or weight.name not in kept else model.constants[weight.name]
                 if constant is None or known is None or (known.key(constant), permutation) != placed.key:
                     out.write(b"\0" * (-out.tell() % ALIGNMENT))
                     row["offset"] = out.tell()
@@ -126,7 +134,7 @@ def load(
     if hashlib.sha256(source.encode()).hexdigest() != wanted[0]:
         raise FormatError(f"{folder / MODULE}: the checksum differs from the manifest's; the artifact is damaged")
     weights = [_stored_weight(device, folder, r, model, state) for r in rows]
-    executable = None
+    executable, compiled = None, None
     if not differences(fingerprint, device.fingerprint()) and saved_overrides == list(overrides):
         compiled = (folder / COMPILED).read_bytes() if (folder / COMPILED).exists() else b""
         if hashlib.sha256(compiled).hexdigest() != wanted[1]:
@@ -134,7 +142,7 @@ def load(
         executable = device.restore(compiled, overrides)
     if executable is None:
         executable = device.compile(source, overrides)
-    return XlaProgram(device, source, executable, inputs, outputs, weights, traps, overrides, state)
+    return XlaProgram(device, source, executable, inputs, outputs, weights, traps, overrides, state, compiled)
 
 
 def differences(saved: dict[str, str], here: dict[str, str]) -> list[str]:

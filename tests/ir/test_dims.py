@@ -79,7 +79,7 @@ def branches(trees: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
 
 trees = st.recursive(leaves, branches, max_leaves=9)
 bindings = st.fixed_dictionaries({name: st.integers(0, 12) | st.sampled_from([0, 1, 2]) for name in NAMES})
-thorough = settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+thorough = settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 
 
 def symbolic(tree: Tree) -> Size:

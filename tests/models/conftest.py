@@ -35,7 +35,11 @@ MODELS = {
         "ddddocr/common_det.onnx",
         "6faa8ea85a8c1a634e5050c4a138fca10f30194e0d7abbe9ade1fcd423af6ed6",
     ),
-    "common": ("ddddocr==1.6.1", "ddddocr/common.onnx", "33b5cd351ee94e73a6bf8fa18c415ed8b819b3ffd342e267c30d8ad8334e34e8"),
+    "common": (
+        "ddddocr==1.6.1",
+        "ddddocr/common.onnx",
+        "33b5cd351ee94e73a6bf8fa18c415ed8b819b3ffd342e267c30d8ad8334e34e8",
+    ),
     "nudenet": (
         "nudenet==3.4.2",
         "nudenet/320n.onnx",

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
+
+import irc
 from irc.ir import dtypes
 from irc.ir.clone import clone_model
 from irc.ir.data import ArrayData
 from irc.ir.infer import InferContext, infer
 from irc.ir.model import Model
 from irc.ir.reference import evaluate
-
-import irc
 
 RTOL, ATOL = 1e-4, 1e-6
 

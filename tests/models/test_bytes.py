@@ -1,4 +1,4 @@
-"""Bytes of the main job: the same model gives the same container and code, and a gigabyte passes through in little memory."""
+"""The same model gives the same container and code bytes; a gigabyte of weights passes through in little memory."""
 
 from __future__ import annotations
 

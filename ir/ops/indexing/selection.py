@@ -79,7 +79,7 @@ def _summed(b, mask, axis):
 
 
 def _groups(b, x, axis, in_order):
-    """(group of each element or slice, whether it is the first of its group): groups numbered by value or appearance."""
+    """(group of each element or slice, whether it is its group's first); groups numbered by value or appearance."""
     if axis is not None:
         rows = _matrix(b, _numbers(b, x), axis)
         n = rows.dims[0]
@@ -179,7 +179,9 @@ class ReverseSequence:
 
     def decompose(ctx, x, lengths, *, time_axis, batch_axis):
         b = ctx.build
-        time = b.iota(dtype=dtypes.i64, dims=tuple(d if i == time_axis else 1 for i, d in enumerate(x.dims)), axis=time_axis)
+        time = b.iota(
+            dtype=dtypes.i64, dims=tuple(d if i == time_axis else 1 for i, d in enumerate(x.dims)), axis=time_axis
+        )
         ends = b.convert(lengths, dtype=dtypes.i64)
         ends = b.reshape(ends, dims=tuple(d if i == batch_axis else 1 for i, d in enumerate(x.dims)))
         turned = b.subtract(b.subtract(ends, 1), time)

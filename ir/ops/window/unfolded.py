@@ -18,7 +18,7 @@ def _blocks(image, block, strides, dilations, pads):
 
 @operator("Col2Im", family="window", traits=PURE)
 class Col2Im:
-    """x[N, C*prod(block), L] -> [N, C, image..]: the L columns are blocks of the image; where they overlap they add up."""
+    """x[N, C*prod(block), L] -> [N, C, image..]: the L columns are blocks of the image that add up."""
 
     x: Operand[NUMERIC]
     image: tuple[int, ...]
@@ -31,7 +31,9 @@ class Col2Im:
         ctx.need(x.rank == 3, f"x must have rank 3 [N, C*block, L], got {x.type}")
         ctx.need(isinstance(x.dims[1], int) and x.dims[1] % prod(block) == 0,
                  f"the second dim of x, {x.dims[1]}, must be a multiple of the block's size {prod(block)}")  # fmt: skip
-        ctx.equal(x.dims[2], prod(_blocks(image, block, strides, dilations, pads)), "the number of columns and of blocks")
+        ctx.equal(
+            x.dims[2], prod(_blocks(image, block, strides, dilations, pads)), "the number of columns and of blocks"
+        )
         return x.with_dims((x.dims[0], x.dims[1] // prod(block), *image))
 
     def decompose(ctx, x, *, image, block, strides, dilations, pads):
