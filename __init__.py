@@ -179,7 +179,7 @@ def _path(path: Any) -> Path:
     return Path(path)
 
 
-def _combinations(executable: Executable, dims: Mapping[str, int | Sequence[int]]) -> list[dict[str, int]]:
+def _combinations(executable: Executable, dims: Mapping[str, Any]) -> list[dict[str, int]]:
     """One mapping for each combination of the sizes asked for."""
     if not dims:
         return []

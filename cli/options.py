@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 
 import click
 
-from ..ir.errors import did_you_mean
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 MODEL = click.argument("model", type=click.Path(path_type=Path))
@@ -23,21 +21,9 @@ def target_option(default: str | None = "xla", *, multiple: bool = False) -> Cal
         "-t",
         default=None if multiple else default,
         multiple=multiple,
-        callback=_known_target,
         show_default=not multiple and default is not None,
         help="Target, with options in braces: xla, 'mlx{device=cpu}', onnx, reference.",
     )
-
-
-def _known_target(ctx: click.Context, option: click.Parameter, value: Any) -> Any:
-    """Names are checked with the usage; what stands in the braces is for the target to judge."""
-    from .. import targets
-
-    for spec in value if isinstance(value, tuple) else () if value is None else (value,):
-        name = spec.partition("{")[0].strip()
-        if name not in targets.names():
-            raise click.BadParameter(f"no target is called {name!r}{did_you_mean(name, targets.names())}", ctx, option)
-    return value
 
 
 def input_options(function: F) -> F:

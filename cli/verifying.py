@@ -53,14 +53,14 @@ def command(
     from ..targets import get
     from ..testing.agreement import compare
 
+    backends = [(spec, get(spec)) for spec in target or ("xla", "mlx")]
     loaded = read(model)
     judge = against or model
     files = {n: Path(p) for n, p in options.pairs(inputs, "--input").items()}
     feeds: list[Any] = []
     want: dict[str, Any] = {}
     rows = []
-    for spec in target or ("xla", "mlx"):
-        backend = get(spec)
+    for spec, backend in backends:
         executable = compile_model(loaded, target=backend, entry=entry)
         if not feeds:
             feeds = make_inputs(executable, files, options.shapes(shapes), options.one_size(dims), seed)

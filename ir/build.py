@@ -126,14 +126,18 @@ class Builder:
         ]
 
     def constant(self, value: Any, dtype: DType | None = None, *, name: str | None = None) -> Constant:
-        """A constant from Data, an array, or (nested lists of) numbers; Python numbers default to f32, ints to i64."""
+        """A constant from Data, an array, or (nested lists of) numbers; Python numbers default to f32, ints to i64.
+
+        An array that someone can still write to is copied.
+        """
         if isinstance(value, Data):
             data = value
         else:
             if dtype is None and not isinstance(value, np.ndarray | np.generic):
                 plain = np.asarray(value)
                 dtype = dtypes.f32 if plain.dtype == np.float64 else DType.from_numpy(plain.dtype)
-            data = ArrayData(value, dtype)
+            array = np.asarray(value)
+            data = ArrayData(array.copy() if _is_writable(array) else array, dtype)
         return self.model.add_constant(name, data) if name is not None else self.model.inline_constant(data)
 
     def full(self, value: Any, dtype: DType, dims: Sequence[Size]) -> Value:
@@ -163,6 +167,16 @@ class Builder:
         out = Builder(self.model, self.graph, self.before, location=location, on_create=self.on_create)
         out._assumptions = self._assumptions
         return out
+
+
+def _is_writable(array: np.ndarray[Any, Any]) -> bool:
+    """Whether the array or one that it is a view of can be written to."""
+    base: object = array
+    while isinstance(base, np.ndarray):
+        if base.flags.writeable:
+            return True
+        base = base.base
+    return False
 
 
 class DecomposeContext:

@@ -77,13 +77,6 @@ class Fact:
             return None
         return self.ints  # type: ignore[return-value]  # no None left
 
-    def need_ints(self, what: str) -> tuple[Size, ...]:
-        """All integer elements; NeedsInts names `what` if they are only known at run time."""
-        known = self.known_ints()
-        if known is None:
-            raise NeedsInts(f"{what} must be known when the model is typed; its values are only known at run time")
-        return known
-
     def numpy(self) -> np.ndarray[Any, np.dtype[Any]] | None:
         """The contents of a constant, or None."""
         return None if self.data is None else self.data.numpy()

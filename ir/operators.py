@@ -233,18 +233,6 @@ class Operator:
                 out.pop()
         return out
 
-    def operand_spec(self, index: int, total: int) -> OperandSpec:
-        """The declaration that flat operand `index` of `total` belongs to."""
-        if not self.groups:
-            return self.operands[index]
-        count = (total - (len(self.operands) - self.groups)) // self.groups
-        for spec in self.operands:
-            width = count if spec.variadic else 1
-            if index < width:
-                return spec
-            index -= width
-        raise IndexError(index)
-
     def __repr__(self) -> str:
         return f"<operator {self.name}>"
 

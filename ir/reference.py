@@ -321,7 +321,8 @@ def argument_shape(value: Value, argument: Any) -> tuple[int, ...] | None:
             raise InputError(f"{what}, got dtype {argument.dtype}")
     elif argument.dtype != type_.dtype.numpy:
         raise InputError(f"{what}, got dtype {argument.dtype}; convert it with .astype({type_.dtype.numpy.name!r})")
-    return argument.shape
+    shape: tuple[int, ...] = argument.shape
+    return shape
 
 
 def evaluate(

@@ -62,7 +62,7 @@ def inline_calls(model: Model, rewriter: Rewriter) -> None:
 def _inline(node: Node, callee: Function, caller: Function, rewriter: Rewriter) -> None:
     arguments = [v for v in node.operands if v is not None]
     ctx = InferContext(rewriter.model, caller, node.label)
-    bindings: dict[str, Size] = dict(solved(ctx, callee, [v.fact for v in arguments]))
+    bindings: dict[str, Size] = dict(solved(ctx, callee, [v.fact for v in arguments]))  # type: ignore[no-untyped-call]  # rule tables are untyped
     _rename_bound(callee, caller, bindings)
     copy = Graph()
     mapping: dict[Value, Value] = dict(zip(callee.inputs, arguments, strict=True))

@@ -149,11 +149,14 @@ def _replace(work: Path, path: Path) -> None:
         os.replace(work, path)
     else:
         aside = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
-        os.replace(path, aside)
         try:
+            os.replace(path, aside)
             os.replace(work, path)
         except BaseException:
-            os.replace(aside, path)
+            if path.exists():
+                aside.rmdir()
+            else:
+                os.replace(aside, path)
             raise
         shutil.rmtree(aside, ignore_errors=True)
     _sync(path.parent)

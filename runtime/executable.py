@@ -148,7 +148,8 @@ class Executable:
         if not isinstance(value.type, TensorType):
             return _as_content(value, argument)
         if isinstance(argument, np.ndarray | np.generic):
-            return np.asarray(argument)
+            array = np.asarray(argument)
+            return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
         if self.backend.dtype_of(argument) is not None:
             return argument
         if hasattr(argument, "__dlpack__"):

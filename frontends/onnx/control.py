@@ -38,8 +38,8 @@ def _joins(a, b):
         return True
     if not isinstance(a, SequenceType) or not isinstance(b, SequenceType):
         return False
-    tensors = isinstance(a.element, TensorType) and isinstance(b.element, TensorType)
-    return tensors and a.element.dtype is b.element.dtype
+    x, y = a.element, b.element
+    return isinstance(x, TensorType) and isinstance(y, TensorType) and x.dtype is y.dtype
 
 
 @onnx_op("Loop")

@@ -10,7 +10,7 @@ import onnx.defs
 from ...ir.build import Builder
 from ...ir.effects import has_effects
 from ...ir.errors import UnsupportedError
-from ...ir.model import Function, Model, Node, Value
+from ...ir.model import Function, Model, Node, Value, fresh_name
 from ...ir.rewrite import Rewriter
 from .check import Report
 from .graph import Importer, declare_initializers, domain_of
@@ -42,7 +42,7 @@ def check_onnx(source: str | Path | onnx.ModelProto | bytes) -> Report:
 
 def _imported(source: Source, name: str | None) -> tuple[Model, Report]:
     proto = source.model
-    label = name or (source.path.stem if source.path else "") or proto.graph.name or "model"
+    label = name or (source.file.path.stem if source.file else "") or proto.graph.name or "model"
     model = Model(label)
     main = Function("main")
     importer = Importer(source, model, main.assumptions)
@@ -56,7 +56,8 @@ def _imported(source: Source, name: str | None) -> tuple[Model, Report]:
     report = Report(source.label, importer.findings.rows(), importer.count, importer.late)
     if not report:
         main.body.set_outputs(outputs)
-        main.output_names = [o.name for o in proto.graph.output]
+        for output in proto.graph.output:  # a value may be returned twice, but outputs are known by their names
+            main.output_names.append(fresh_name(output.name, main.output_names))
         _drop_shape_arithmetic(model, importer.read)
         model.add_function(main)
         _describe(model, proto)

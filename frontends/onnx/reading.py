@@ -6,7 +6,6 @@ into the file, so weights are neither copied nor parsed and files above protobuf
 
 from __future__ import annotations
 
-import mmap
 import secrets
 import stat
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from pathlib import Path
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # protobuf ships no stubs
 
+from ...ir.data import MappedFile
 from ...ir.errors import FormatError
 
 KEEP = 1024
@@ -41,14 +41,15 @@ _RAW_DATA = 9
 
 @dataclass(slots=True)
 class Source:
-    """A parsed model and where its large tensors are: in a file (`path`) or in `buffer`."""
+    """A parsed model and where its large tensors are: in `file` or in `buffer`; `external` has other files, mapped."""
 
     model: onnx.ModelProto
     label: str
-    path: Path | None = None
+    file: MappedFile | None = None
     directory: Path | None = None
     buffer: memoryview | None = None
     regions: list[tuple[int, int]] = field(default_factory=list)
+    external: dict[Path, MappedFile] = field(default_factory=dict)
 
     def region(self, raw: bytes) -> tuple[int, int] | None:
         """(offset, length) of the raw data that `raw` refers to, or None if it is raw data itself."""
@@ -77,14 +78,11 @@ def read(source: str | Path | bytes | onnx.ModelProto) -> Source:
     if not status.st_size:
         raise FormatError(f"{path}: is empty; expected an ONNX model")
     try:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-            view = memoryview(mapped)
-            try:
-                out = _parsed(view, Source(onnx.ModelProto(), str(path), path, path.parent))
-                out.buffer = None
-                return out
-            finally:
-                view.release()
+        # One mapping for parsing and for the weights: another file that takes the name later changes nothing.
+        file = MappedFile(path)
+        out = _parsed(file.bytes(0, file.size).data, Source(onnx.ModelProto(), str(path), file, path.parent))
+        out.buffer = None
+        return out
     except OSError as error:
         raise FormatError(f"{path}: cannot be read: {error.strerror}") from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import stat
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
@@ -11,7 +12,7 @@ import onnx
 from onnx import numpy_helper
 
 from ...ir import dtypes
-from ...ir.data import ArrayData, Data, MappedData
+from ...ir.data import ArrayData, Data, MappedData, MappedFile
 from ...ir.dtypes import DType
 from ...ir.errors import IrcError
 from .reading import Source
@@ -54,10 +55,10 @@ def _raw(raw: bytes, dtype: DType, shape: tuple[int, ...], source: Source, what:
     _need_bytes(length, dtype, shape, source, what)
     if region is None:
         return _viewed(np.frombuffer(raw, np.uint8), dtype, shape)
-    if source.path is None:
+    if source.file is None:
         assert source.buffer is not None
         return _viewed(np.frombuffer(source.buffer, np.uint8, length, region[0]), dtype, shape)
-    return _mapped(source.path, region[0], dtype, shape)
+    return _mapped(source.file, region[0], dtype, shape)
 
 
 def _need_bytes(length: int, dtype: DType, shape: tuple[int, ...], source: Source, what: str) -> None:
@@ -68,11 +69,11 @@ def _need_bytes(length: int, dtype: DType, shape: tuple[int, ...], source: Sourc
         raise source.fail(f"{what} of type {dtype}{list(shape)} needs {need} bytes, the file has {length}")
 
 
-def _mapped(path: Path, offset: int, dtype: DType, shape: tuple[int, ...]) -> Data:
+def _mapped(file: MappedFile, offset: int, dtype: DType, shape: tuple[int, ...]) -> Data:
     if dtype.is_bool or dtype.bits < 8:
-        packed = MappedData(path, offset, dtypes.u8, (stored_bytes(dtype, shape),))
+        packed = MappedData(file.path, offset, dtypes.u8, (stored_bytes(dtype, shape),), file=file)
         return _viewed(packed.numpy(), dtype, shape)
-    return MappedData(path, offset, dtype, shape)
+    return MappedData(file.path, offset, dtype, shape, file=file)
 
 
 def _viewed(octets: np.ndarray, dtype: DType, shape: tuple[int, ...]) -> Data:
@@ -129,7 +130,7 @@ def _typed(tensor: onnx.TensorProto, dtype: DType, shape: tuple[int, ...], sourc
 
 def _external(tensor: onnx.TensorProto, dtype: DType, shape: tuple[int, ...], source: Source, what: str) -> Data:
     entries = {e.key: e.value for e in tensor.external_data}
-    path = _inside_directory(entries.get("location", ""), source, what)
+    file = _external_file(entries.get("location", ""), source, what)
     offset = _number(entries.get("offset", "0"), "offset", source, what)
     need = stored_bytes(dtype, shape)
     if dtype.is_string:
@@ -138,10 +139,25 @@ def _external(tensor: onnx.TensorProto, dtype: DType, shape: tuple[int, ...], so
         raise source.fail(
             f"{what} of type {dtype}{list(shape)} needs {need} bytes, its external length is {entries['length']}"
         )
-    have = path.stat().st_size
-    if offset + need > have:
-        raise source.fail(f"{what} needs {need} bytes at offset {offset} of {path.name}, which has {have} bytes")
-    return _mapped(path, offset, dtype, shape)
+    if offset + need > file.size:
+        raise source.fail(
+            f"{what} needs {need} bytes at offset {offset} of {file.path.name}, which has {file.size} bytes"
+        )
+    return _mapped(file, offset, dtype, shape)
+
+
+def _external_file(location: str, source: Source, what: str) -> MappedFile:
+    """The mapping of an external file, opened once an import: what was checked is what is read."""
+    path = _inside_directory(location, source, what)
+    if path not in source.external:
+        try:
+            with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as opened:
+                if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+                    raise source.fail(f"{what}: external data location {location!r} is not a regular file")
+                source.external[path] = MappedFile(path, opened)
+        except OSError as error:
+            raise source.fail(f"{what}: the external data file {location!r} cannot be read: {error.strerror}") from None
+    return source.external[path]
 
 
 def _number(text: str, key: str, source: Source, what: str) -> int:

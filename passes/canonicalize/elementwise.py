@@ -15,7 +15,7 @@ from .table import maker, rewrite, same_type, splat
 
 @rewrite()
 def constant_on_the_right(rewriter: Rewriter, node: Node) -> None:
-    """Commutative operators take their constant second."""
+    """Commutative operators take their constant second (for `maximum` and `minimum` the sign of a zero may change)."""
     if Trait.COMMUTATIVE not in node.op.traits:
         return
     x, y = node.operands[:2]

@@ -1,4 +1,4 @@
-"""Recognition of composites in graphs of primitives: the pass `fuse`.  One file a family; the language is `passes/pattern`."""
+"""Recognition of composites in graphs of primitives: the pass `fuse`.  The language stands in `passes/pattern`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from ...ir.model import Model
 from ...ir.rewrite import Rewriter
 from ..manager import Level, Pass, register
-from ..pipeline import BEFORE_FUSIONS, run_passes
 from ..pattern import Fusion, FusionReport, all_fusions, apply_fusions, get_fusion
+from ..pipeline import BEFORE_FUSIONS, run_passes
 from .counting import composites_in
 
-for _family in ("activation", "normalization", "linear", "rotary", "attention"):
+for _family in ("activation", "normalization", "linear", "rotary", "attention", "grouped"):
     importlib.import_module(f".{_family}", __name__)
 
 

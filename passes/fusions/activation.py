@@ -16,7 +16,7 @@ class FuseLogistic:
     def pattern(self, p: Tracer, x: Any) -> Any:
         return p.inverse(p.add(p.exponential(p.negate(x)), 1.0))
 
-    def rewrite(self, m: Match) -> Value:
+    def rewrite(self, m: Match) -> Any:
         return m.build.logistic(m.x)
 
 
@@ -44,7 +44,7 @@ class FuseSoftmax:
         for value in (m.top, m.total):
             m.need(value is None or _keeps(value, m.x, m.axes), "the reduced axis is not kept with size 1", value)
 
-    def rewrite(self, m: Match) -> Value:
+    def rewrite(self, m: Match) -> Any:
         return m.build.Softmax(m.x, axis=m.axes[0])
 
 
@@ -66,7 +66,7 @@ class FuseGelu:
         halved = p.add(p.product(p.erf(p.product(x, scalar=root)), scalar=0.5), 0.5)
         return p.any_of(p.product(x, gate, scalar=0.5), p.product(x, by_complement, scalar=0.5), p.product(x, halved))
 
-    def rewrite(self, m: Match) -> Value:
+    def rewrite(self, m: Match) -> Any:
         return m.build.Gelu(m.x)
 
 
@@ -89,7 +89,7 @@ class FuseGeluTanh:
         halved = p.add(p.product(p.tanh(argument), scalar=0.5), 0.5)
         return p.any_of(p.product(x, gate, scalar=0.5), p.product(x, halved))
 
-    def rewrite(self, m: Match) -> Value:
+    def rewrite(self, m: Match) -> Any:
         return m.build.Gelu(m.x, approximate="tanh")
 
 
@@ -107,7 +107,7 @@ class FuseSwish:
     def check(self, m: Match) -> None:
         m.need(m.x.dtype.is_float, "Swish is of floating-point values", m.x)
 
-    def rewrite(self, m: Match) -> Value:
+    def rewrite(self, m: Match) -> Any:
         alpha = m.alpha if m.alpha is not None else -m.minus_alpha if m.minus_alpha is not None else 1.0
         return m.build.Swish(m.x, alpha=alpha)
 
@@ -126,7 +126,7 @@ class FuseHardSwish:
         m.need(m.alpha is None or about(m.alpha, 1 / 6), f"the slope is {m.alpha}, not 1/6", m.root)
         m.need(m.beta is None or about(m.beta, 0.5), f"the shift is {m.beta}, not 1/2", m.root)
 
-    def rewrite(self, m: Match) -> Value:
+    def rewrite(self, m: Match) -> Any:
         return m.build.HardSwish(m.x)
 
 
@@ -138,7 +138,7 @@ class FuseSoftplus:
         powers = p.exponential(x)
         return p.any_of(p.log(p.add(powers, 1.0)), p.log_plus_one(powers))
 
-    def rewrite(self, m: Match) -> Value:
+    def rewrite(self, m: Match) -> Any:
         return m.build.Softplus(m.x)
 
 
@@ -149,5 +149,5 @@ class FuseMish:
     def pattern(self, p: Tracer, x: Any) -> Any:
         return p.product(x, p.tanh(p.Softplus(x)))
 
-    def rewrite(self, m: Match) -> Value:
+    def rewrite(self, m: Match) -> Any:
         return m.build.Mish(m.x)

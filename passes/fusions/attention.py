@@ -13,7 +13,7 @@ from ...ir.dtypes import DType
 from ...ir.graph import Node, Value
 from ..pattern import Match, Tracer, equal, fusion
 from .contraction import Contraction, Label, arranged, contraction
-from .layout import Atom, Layout, is_rebuildable, only_moves, rebuilt, scaling, trace
+from .layout import Atom, Layout, is_rebuildable, only_moves, rebuilt, scaling, shaped, trace
 from .masking import Visible, finish_mask, visible
 from .scores import Scores, scores_of, sink_vector
 
@@ -65,8 +65,7 @@ class FuseAttention:
         is_nan = p.any_of(p.IsNaN(plain), p.compare(plain, plain, direction="ne"))
         is_number = p.any_of(p.not_(is_nan), p.compare(plain, plain, direction="eq"))
         guard = p.any_of(p.select(is_nan, 0.0, plain), p.select(is_number, plain, 0.0))
-        kept = p.past(["convert", "reshape", "slice"], p.any_of(p.bind("guard", guard), plain))
-        kept = p.bind("kept", kept)
+        kept = p.bind("kept", p.past(["convert", "reshape", "slice"], p.any_of(p.bind("guard", guard), plain)))
         return p.any_of(
             p.MatMul(kept, v), p.dot_general(kept, v), p.dot_general(v, kept), p.Einsum((kept, v)), p.Einsum((v, kept))
         )
@@ -119,7 +118,7 @@ class FuseAttention:
         m.need(math.isfinite(scale), f"the scale is {scale}", qk.node)
         masks = visible(m, scores.masks, final, m.scores.dims[-2:])
         labels = (*wide[:-2], wide[-2], free[0])
-        return Plan(scores, final, q, k, v, pv, labels, masks, scale, m.guard is not None)
+        return Plan(scores, final, q, k, v, pv, labels, masks, scale, m.guard is not None and not masks.every_row_sees)
 
     def _check_sinks(self, m: Match, scores: Scores) -> None:
         """With sinks one column is cut off after the softmax, without them none."""
@@ -133,26 +132,34 @@ class FuseAttention:
                 starts = node.keywords["starts"]
                 m.need(all(equal(s, 0) for s in starts), "a slice leaves out the first weights", node)
 
-    def rewrite(self, m: Match) -> Value:
+    def rewrite(self, m: Match) -> Any:
         plan: Plan = m.plan
-        b, (batch, heads) = m.build, plan.lead
-        q = _built(b, plan.q, plan.lead)
-        k = _built(b, plan.k, plan.lead)
-        v = _built(b, plan.v, plan.lead)
+        b, heads = m.build, plan.lead[1]
+        q = built(b, plan.q, plan.lead)
+        k = built(b, plan.k, plan.lead)
+        v = built(b, plan.v, plan.lead)
         v = v if plan.v.factor == 1.0 else b.multiply(v, plan.v.factor)
         wide = max((x.dtype for x in (q, k, v)), key=lambda d: d.bits)
         q, k, v = (_in(b, x, wide) for x in (q, k, v))
         sinks = None
         if plan.scores.sinks is not None:
             vector, size = sink_vector(m, plan.scores.sinks, heads)
-            sinks = b.reshape(vector, dims=(size,))
+            sinks = shaped(b, vector, (size,))
         mask, keywords = finish_mask(b, plan.masks, plan.lead)
         y = b.Attention(
-            q, k, v, mask, sinks, scale=plan.scale, softcap=plan.scores.softcap, zero_masked_rows=plan.guarded, **keywords
+            q,
+            k,
+            v,
+            mask,
+            sinks,
+            scale=plan.scale,
+            softcap=plan.scores.softcap,
+            zero_masked_rows=plan.guarded,
+            **keywords,
         )
         y = _in(b, y, m.result.dtype, narrow=True)
         lead = m.kept.dims[:-2]
-        y = b.reshape(y, dims=(*lead, *y.dims[2:]))
+        y = shaped(b, y, (*lead, *y.dims[2:]))
         return arranged(b, y, plan.result_labels, plan.result.out)
 
 
@@ -219,14 +226,14 @@ def _follow_back(
     q: Side, k: Side, v: Side, final: tuple[Size, Size], scores: tuple[Size, ...], weights: tuple[Size, ...]
 ) -> None:
     """Take keys and values unrepeated where both are provably repeated alike; else they stay as they are."""
-    found = [_repeats(side, final, lead) for side, lead in ((k, scores), (v, weights), (q, scores))]
+    found = [repeats_of(side, final, lead) for side, lead in ((k, scores), (v, weights), (q, scores))]
     if not equal(found[0], found[1]):
         k.layout = v.layout = None
     if not equal(found[2], 1):
         q.layout = None
 
 
-def _repeats(side: Side, final: tuple[Size, Size], lead: tuple[Size, ...]) -> Size:
+def repeats_of(side: Side, final: tuple[Size, Size], lead: tuple[Size, ...]) -> Size:
     """Repetitions of the heads of one operand, minor to its own heads: axes it lacks, or atoms that repeat."""
     layout = trace(side.value)
     atoms: list[Atom] = []
@@ -253,7 +260,7 @@ def _repeats(side: Side, final: tuple[Size, Size], lead: tuple[Size, ...]) -> Si
     return repeats
 
 
-def _built(build: Builder, side: Side, final: tuple[Size, Size]) -> Value:
+def built(build: Builder, side: Side, final: tuple[Size, Size]) -> Value:
     """[B, heads, time, features]: the operand as it is, or the source of its repetitions."""
     if side.layout is not None:
         return rebuilt(build, side.layout, side.layout.source, side.groups)
@@ -262,8 +269,7 @@ def _built(build: Builder, side: Side, final: tuple[Size, Size]) -> Value:
     value = arranged(build, value, side.labels, (*present, *side.last))
     if len(present) != len(side.lead):
         value = _spread(build, value, side, present, final)
-    out: Value = build.reshape(value, dims=(*final, *value.dims[-2:]))
-    return out
+    return shaped(build, value, (*final, *value.dims[-2:]))
 
 
 def _spread(build: Builder, value: Value, side: Side, present: list[Label], final: tuple[Size, Size]) -> Value:
@@ -271,7 +277,5 @@ def _spread(build: Builder, value: Value, side: Side, present: list[Label], fina
     if len(side.lead) != 2:
         return value
     places = [side.lead.index(x) for x in present]
-    out: Value = build.broadcast_in_dim(
-        value, dims=(*final, *value.dims[-2:]), broadcast_dimensions=(*places, 2, 3)
-    )
+    out: Value = build.broadcast_in_dim(value, dims=(*final, *value.dims[-2:]), broadcast_dimensions=(*places, 2, 3))
     return out

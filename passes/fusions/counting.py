@@ -1,4 +1,4 @@
-"""How many composites a model holds, by the names that people use: those that fusions made and those that were there."""
+"""How many composites a model holds, by the names that people use: made by fusions or there before."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,18 @@ from ..pattern import equal, number
 
 Row = np.ndarray[Any, np.dtype[Any]]
 
-MOVES = ("slice", "StridedSlice", "Split", "concatenate", "negate", "reshape", "convert", "take", "transpose", "reverse")
+MOVES = (
+    "slice",
+    "StridedSlice",
+    "Split",
+    "concatenate",
+    "negate",
+    "reshape",
+    "convert",
+    "take",
+    "transpose",
+    "reverse",
+)
 
 
 class Lanes:
@@ -88,7 +100,8 @@ def _reshape(lanes: Lanes, node: Node, value: Value, rows: list[Any]) -> Row | N
     if x is None or not (lanes.keeps_lead(x.dims) and lanes.keeps_lead(value.dims)):
         return None
     tail = value.dims[len(lanes.lead) :]
-    return rows[0].reshape(tail) if all(isinstance(d, int) for d in tail) and rows[0].size == np.prod(tail) else None
+    known = [d for d in tail if isinstance(d, int)]
+    return rows[0].reshape(known) if len(known) == len(tail) and rows[0].size == math.prod(known) else None
 
 
 def _take(lanes: Lanes, node: Node, value: Value, rows: list[Any]) -> Row | None:
@@ -109,7 +122,7 @@ def _transpose(lanes: Lanes, node: Node, value: Value, rows: list[Any]) -> Row |
 
 def _reverse(lanes: Lanes, node: Node, value: Value, rows: list[Any]) -> Row | None:
     axes = [a - len(lanes.lead) for a in node.keywords["axes"]]
-    return None if min(axes) < 0 else np.flip(rows[0], axes)
+    return None if min(axes) < 0 else np.flip(rows[0], tuple(axes))
 
 
 _RULES: dict[str, Callable[[Lanes, Node, Value, list[Any]], Row | None]] = {

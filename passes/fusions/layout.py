@@ -196,6 +196,14 @@ _STEPS = {
 }
 
 
+def shaped(build: Builder, value: Value, dims: tuple[Size, ...]) -> Value:
+    """The value with these dims; itself where it has them."""
+    if value.rank == len(dims) and all(map(equal, value.dims, dims)):
+        return value
+    out: Value = build.reshape(value, dims=dims)
+    return out
+
+
 def is_rebuildable(layout: Layout, groups: list[list[Atom]]) -> bool:
     """Whether these groups hold every atom of the source (of size 1 or not) once, repetitions apart."""
     kept = {id(a) for group in groups for a in group}
@@ -208,9 +216,8 @@ def rebuilt(build: Builder, layout: Layout, source: Value, groups: list[list[Ato
     flat = [a for group in wanted for a in group]
     kept = {id(a) for a in flat}
     atoms = [a for row in layout.source_axes for a in row if id(a) in kept]
-    value: Value = build.reshape(source, dims=tuple(a.size for a in atoms))
+    value = shaped(build, source, tuple(a.size for a in atoms))
     permutation = tuple(next(i for i, a in enumerate(atoms) if a is b) for b in flat)
     if permutation != tuple(range(len(permutation))):
         value = build.transpose(value, permutation=permutation)
-    out: Value = build.reshape(value, dims=tuple(sizes.product([a.size for a in group]) for group in wanted))
-    return out
+    return shaped(build, value, tuple(sizes.product([a.size for a in group]) for group in wanted))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...ir.graph import Constant, Value
+from ...ir.graph import Constant
 from ..pattern import Match, Tracer, equal, fusion
 
 
@@ -22,6 +22,6 @@ class FuseGemm:
         m.need(equal(m.bias.dims[0], m.result.dims[1]), "the bias has another length", m.bias)
         m.need(m.a.dtype.is_float, "only floating-point products", m.a)
 
-    def rewrite(self, m: Match) -> Value:
+    def rewrite(self, m: Match) -> Any:
         keywords = m.layer.node.keywords if m.layer is not None else {}
         return m.build.Gemm(m.a, m.b, m.bias, **{**keywords, "beta": 1.0})

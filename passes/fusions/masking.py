@@ -7,12 +7,14 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from ...ir import dtypes
 from ...ir.build import Builder
 from ...ir.dims import Size
 from ...ir.graph import Value
-from ..pattern import Match, equal
-from .predicates import Band, band_of
+from ..pattern import Match, equal, number
+from .predicates import Band, band_of, every_row_sees
 from .scores import Mask
 
 
@@ -22,13 +24,15 @@ class Visible:
 
     band: Band
     masks: list[Mask] = field(default_factory=list)
+    every_row_sees: bool = True
+    """No query is left without keys."""
 
 
 def visible(m: Match, masks: list[Mask], lead: tuple[Size, Size], dims: tuple[Size, ...]) -> Visible:
     """Sort masks into a causal or sliding band where that is proved, and the rest."""
     band = Band()
     rest = []
-    for mask in masks:
+    for mask in map(_as_predicate, masks):
         m.need(
             mask.value.rank <= max(len(mask.level), 2) and (mask.value.dtype.is_bool or mask.value.dtype.is_float),
             "the mask is neither bool nor floating-point",
@@ -41,7 +45,19 @@ def visible(m: Match, masks: list[Mask], lead: tuple[Size, Size], dims: tuple[Si
             rest.append(mask)
         else:
             band = joined
-    return Visible(band, rest)
+    return Visible(band, rest, not rest and (band == Band() or every_row_sees(band, dims)))
+
+
+def _as_predicate(mask: Mask) -> Mask:
+    """Adding 0 where a predicate holds and -inf elsewhere is the predicate."""
+    node = mask.value.node
+    if mask.fill is not None or node is None or node.op.name != "select" or mask.factor <= 0:
+        return mask
+    predicate, x, y = node.operands
+    chosen = number(x), number(y)
+    if predicate is None or chosen not in ((0.0, -math.inf), (-math.inf, 0.0)):
+        return mask
+    return Mask(predicate, 1.0, -math.inf, chosen[0] != 0.0, mask.level)
 
 
 def _check_leading(m: Match, mask: Mask, lead: tuple[Size, Size]) -> None:
@@ -69,7 +85,7 @@ def finish_mask(build: Builder, found: Visible, lead: tuple[Size, Size]) -> tupl
                 bools.append(value)
             else:
                 # A row that sees nothing has equal weights then: every score vanishes beside the least f32.
-                least = build.constant(float(dtypes.f32.min_value()), dtypes.f32)
+                least = build.constant(float(np.finfo(np.float32).min), dtypes.f32)
                 sums.append(build.select(value, build.constant(0.0, dtypes.f32), least))
     seen = functools.reduce(build.and_, bools) if bools else None
     keywords = found.band.keywords()
@@ -95,5 +111,3 @@ def _grouped(build: Builder, mask: Mask, lead: tuple[Size, Size]) -> Value:
         return out
     shared: Value = build.reshape(value, dims=(lead[0], 1, *value.dims[-2:]))
     return shared
-
-

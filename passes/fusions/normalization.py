@@ -69,8 +69,9 @@ def _operand(m: Match) -> Value:
     x, dtype = m.source(m.x), m.result.dtype
     if x.dtype is dtype:
         return x
-    if m.x.dtype is dtype:
-        return m.x
+    given: Value = m.x
+    if given.dtype is dtype:
+        return given
     m.need(x.dtype.bits < dtype.bits, f"the result is rounded to {dtype} from {x.dtype}", m.x)
     wide: Value = m.build.convert(x, dtype=dtype)
     return wide
@@ -106,13 +107,30 @@ class FuseLayerNormalization:
         _check_parameter(m, m.bias, m.axes, "bias")
         m.need(m.result.dtype.is_float, "the result is not floating-point", m.root)
 
-    def rewrite(self, m: Match) -> Value:
+    def rewrite(self, m: Match) -> Any:
         scale = _scale(m, m.axes, required=m.bias is not None)
         y, _, _ = m.build.LayerNormalization(
             _operand(m), scale, _vector(m, m.bias, m.axes), axis=m.axes[0], epsilon=_epsilon(m)
         )
         out: Value = y
         return out
+
+
+@fusion("centred-rms-norm", after="rms-norm", near=99)
+class FuseCentredNormalization:
+    """RMSNormalization(x - mean(x), scale)   ->   LayerNormalization(x, scale)"""
+
+    def pattern(self, p: Tracer, x: Any) -> Any:
+        centred = p.subtract(x, p.mean(x, "axes"))
+        return p.RMSNormalization(centred, p.any("scale"), axis=p.attribute("axis"), epsilon=p.attribute("epsilon"))
+
+    def check(self, m: Match) -> None:
+        _check_mean(m, m.axes, m.axes_factor)
+        m.need(m.axes == tuple(range(m.axis, m.x.rank)), "mean and square are along different axes", m.root)
+
+    def rewrite(self, m: Match) -> Any:
+        y, _, _ = m.build.LayerNormalization(_operand(m), m.scale, axis=m.axis, epsilon=m.epsilon)
+        return y
 
 
 @fusion("rms-norm", near=4)
@@ -131,7 +149,7 @@ class FuseRMSNormalization:
         _check_parameter(m, m.scale, m.axes, "scale")
         m.need(m.result.dtype.is_float, "the result is not floating-point", m.root)
 
-    def rewrite(self, m: Match) -> Value:
+    def rewrite(self, m: Match) -> Any:
         return m.build.RMSNormalization(
             _operand(m), _scale(m, m.axes, required=True), axis=m.axes[0], epsilon=_epsilon(m)
         )
@@ -157,7 +175,7 @@ class FuseGroupNormalization:
         for what, value in (("scale", m.scale), ("bias", m.bias)):
             m.need(value is None or _is_per_channel(value, x), f"the {what} is not one number a channel", value)
 
-    def rewrite(self, m: Match) -> Value:
+    def rewrite(self, m: Match) -> Any:
         channels, dtype = m.x.dims[1], m.x.dtype
         gain = m.gain if m.gain is not None else 1.0
         scale = m.build.full(gain, dtype, (channels,)) if m.scale is None else _channel_vector(m, m.scale, channels)

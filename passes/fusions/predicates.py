@@ -70,12 +70,12 @@ def band_of(mask: Mask, dims: tuple[Size, ...]) -> Band | None:
         hidden = outside * mask.factor
     if not hidden <= HIDES:
         return None
-    if not math.isinf(hidden) and not _every_row_sees(band, dims):
+    if not math.isinf(hidden) and not every_row_sees(band, dims):
         return None
     return band
 
 
-def _every_row_sees(band: Band, dims: tuple[Size, ...]) -> bool:
+def every_row_sees(band: Band, dims: tuple[Size, ...]) -> bool:
     """Query 0 sees key 0, and the last query has a key at or after its band's lower end."""
     from ...ir import dims as sizes
 

@@ -16,8 +16,9 @@ from ...ir.build import Builder
 from ...ir.dims import Size
 from ...ir.graph import Constant, Node, Value
 from ...ir.types import TensorType
-from ..pattern import Match, Tracer, equal, fusion, source
+from ..pattern import Match, Refused, Tracer, equal, fusion, source
 from .lanes import MOVES, Lanes
+from .layout import shaped
 from .tables import half_of
 
 _LARGEST = 40
@@ -61,7 +62,7 @@ class FuseRotary:
         for node in nodes:
             m.nodes.setdefault(node)
 
-    def rewrite(self, m: Match) -> Value:
+    def rewrite(self, m: Match) -> Any:
         plan: Plan = m.plan
         b, x = m.build, plan.x
         layout = _layout(m, plan)
@@ -74,10 +75,10 @@ class FuseRotary:
         if y.dtype is not m.result.dtype:
             y = b.convert(y, dtype=m.result.dtype)
         if plan.x.rank == 3:
-            y = b.reshape(y, dims=plan.x.dims)
+            y = shaped(b, y, plan.x.dims)
         elif layout == "time first":
             y = b.transpose(y, permutation=(0, 2, 1, 3))
-        return b.reshape(y, dims=m.result.dims)
+        return shaped(b, y, m.result.dims)
 
 
 def _products(m: Match, root: Value) -> tuple[list[Node], list[Value], list[Node]]:
@@ -130,7 +131,7 @@ def _plan(m: Match, root: Value, products: list[Node], passed: list[Value]) -> P
             return found
         why = found
     m.expect(bool(why), "the products have no common operand and two tables")
-    m.refuse(why, root)
+    raise Refused(why, root.node)
 
 
 def _assignments(sides: list[list[Value]]) -> list[tuple[int, ...]]:
@@ -234,11 +235,7 @@ def _table(m: Match, build: Builder, table: Value, plan: Plan, layout: str) -> V
     m.need(equal(have, time) or equal(have, 1), "the tables have another length", table)
     half = half_of(m, build, table, plan.width, plan.interleaved) if plan.full else table
     half = half if half.dtype is x.dtype or half.dtype.bits >= x.dtype.bits else build.convert(half, dtype=x.dtype)
-    out: Value = build.reshape(half, dims=(dims[0], have, plan.width // 2))
+    out = shaped(build, half, (dims[0], have, plan.width // 2))
     if not equal(have, time):
-        out = build.broadcast_in_dim(
-            out, dims=(dims[0], time, plan.width // 2), broadcast_dimensions=(0, 1, 2)
-        )
+        out = build.broadcast_in_dim(out, dims=(dims[0], time, plan.width // 2), broadcast_dimensions=(0, 1, 2))
     return out
-
-

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ...ir import dims as sizes
 from ...ir.dims import Size
 from ...ir.graph import Node, Value
-from ..pattern import Match, equal, number
+from ..pattern import Match, Refused, equal, number
 from .contraction import Contraction, contraction
 
 HIDES = -1e4
@@ -94,7 +94,7 @@ def scores_of(m: Match, value: Value) -> Scores:
             case other:
                 m.refuse(f"the scores pass through {other}", node)
         m.need(equal(value.dims[-1], keys) or sinks is not None, "the keys change along the way", node)
-    m.refuse("the way from the softmax to the product is too long", value)
+    raise Refused("the way from the softmax to the product is too long", value.node)
 
 
 def _scalar(node: Node) -> tuple[Value, float] | None:
@@ -158,7 +158,9 @@ def _maximum_of(value: Value, x: Value) -> list[Node]:
 def _selected(m: Match, node: Node, factor: float) -> tuple[Value, Mask]:
     """Scores where a predicate holds (or does not), a fill elsewhere."""
     predicate, x, y = node.operands
-    assert predicate is not None and x is not None and y is not None
+    assert predicate is not None
+    assert x is not None
+    assert y is not None
     for scores, fill, inverted in ((x, y, False), (y, x, True)):
         filled = number(_splat_source(fill))
         if filled is None:
@@ -167,7 +169,7 @@ def _selected(m: Match, node: Node, factor: float) -> tuple[Value, Mask]:
         m.need(scores.rank == len(level) and all(map(equal, scores.dims, level)), "the mask widens the scores", node)
         m.need(filled * factor <= HIDES, f"masked scores become {filled:g}, which hides nothing", node)
         return scores, Mask(predicate, 1.0, filled * factor if math.isfinite(filled) else -math.inf, inverted, level)
-    m.refuse("neither side of the select is a number", node)
+    raise Refused("neither side of the select is a number", node)
 
 
 def _splat_source(value: Value) -> Value:
@@ -191,5 +193,3 @@ def sink_vector(m: Match, sinks: Value, heads: Size) -> tuple[Value, Size]:
     at_heads = all(not any(not a.repeat and not equal(a.size, 1) for a in layout.axes[i]) for i in (0, 2, 3))
     m.need(at_heads and equal(size, heads), "the sinks are not one number a head", sinks)
     return layout.source, size
-
-

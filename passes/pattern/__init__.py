@@ -1,4 +1,4 @@
-"""The pattern language: traced pattern functions, the matcher, fusions by name.  The fusions are in `passes/fusions`."""
+"""The pattern language: traced pattern functions, the matcher, fusions by name.  Fusions are in `passes/fusions`."""
 
 from __future__ import annotations
 

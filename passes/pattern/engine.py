@@ -1,4 +1,4 @@
-"""Applies fusions to a model: candidates by root operator, matching, checks, rewriting, and a report with near misses."""
+"""Applies fusions to a model: candidates by root operator, matching, checks, rewriting, a report with near misses."""
 
 from __future__ import annotations
 

@@ -47,6 +47,8 @@ class Match:
         self.results = results
         self.nodes = nodes
         self.build = build
+        self.plan: Any = None
+        """What `check` worked out for `rewrite`."""
         self._captures = captures
         self._names = names
         self._symbols: dict[str, Size] = {}

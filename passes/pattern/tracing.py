@@ -77,7 +77,7 @@ class Tracer:
         return self.any_of(self.multiply(x, x), self.power(x, 2.0), self.Pow(x, 2.0))
 
     def mean(self, x: Term, axes: str) -> OneOf:
-        """The mean along axes that stay with size 1: `ReduceMean`, or a sum times a number captured as `<axes>_factor`."""
+        """The mean along axes that stay with size 1; of a sum times a number, `<axes>_factor` is that number."""
         total = self.any_of(
             self.ReduceSum(x, axes=self.attribute(axes), keepdims=True),
             self.reshape(self.reduce((x,), axes=self.attribute(axes), kind="sum")),
@@ -134,7 +134,7 @@ class Optional:
         def optional(first: Term, *operands: Any, default: Any = None, **attributes: Any) -> OneOf:
             node: Apply = make(first, *operands, **attributes)
             kept = first.names()
-            return OneOf((node, Default(first, {n: default for n in sorted(node.names() - kept)})))
+            return OneOf((node, Default(first, dict.fromkeys(sorted(node.names() - kept), default))))
 
         return optional
 

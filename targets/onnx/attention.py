@@ -1,4 +1,4 @@
-"""ONNX lowering of attention: the primitives that ONNX Runtime's own kernels serve, in the order exporters write them."""
+"""ONNX lowering of attention: the primitives that ONNX Runtime's own kernels serve, as exporters write them."""
 
 from __future__ import annotations
 

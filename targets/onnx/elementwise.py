@@ -206,11 +206,12 @@ def rsqrt(ctx, x):
 
 @lower("exponential_minus_one", when=lambda ctx, x: _real(ctx, x))
 def exponential_minus_one(ctx, x):
-    """Elu with alpha 1 is e^x - 1 below 0; above, the difference loses nothing that matters at 1 or more."""
+    """2t / (1 - t) with t = tanh(x / 2) keeps small x exact; from 1 on the difference loses nothing that matters."""
+    half = ctx.op("Tanh", ctx.op("Mul", x, ctx.like(0.5, x)))
     return ctx.op(
         "Where",
-        ctx.op("Less", x, ctx.like(0, x), type=x.tensor.with_dtype(dtypes.bool_)),
-        ctx.op("Elu", x, alpha=1.0),
+        ctx.op("Less", x, ctx.like(1, x), type=x.tensor.with_dtype(dtypes.bool_)),
+        ctx.op("Div", ctx.op("Add", half, half), ctx.op("Sub", ctx.like(1, x), half)),
         ctx.op("Sub", ctx.op("Exp", x), ctx.like(1, x)),
     )
 
@@ -233,6 +234,9 @@ def compare(ctx, x, y, *, direction):
 
 @lower("select")
 def select(ctx, predicate, x, y):
+    if x.dtype.is_bool:  # ONNX Runtime's Where has no such kernel
+        otherwise = ctx.op("Not", predicate, type=predicate.type)
+        return ctx.op("Or", ctx.op("And", predicate, x), ctx.op("And", otherwise, y))
     return ctx.op("Where", predicate, x, y)
 
 

@@ -15,6 +15,7 @@ from onnx import helper
 from ...ir import dims as sizes
 from ...ir import dtypes
 from ...ir.clone import clone_model
+from ...ir.data import SplatData
 from ...ir.dims import Size
 from ...ir.dtypes import DType
 from ...ir.errors import IrcError
@@ -27,6 +28,12 @@ from .lowering import OPSET, TABLE, Context, Ref
 
 IR_VERSION = 10
 """ONNX's file format version that opset 21 came with."""
+
+FILL_ABOVE = 1 << 10
+"""Bytes from which a constant of one repeated element is made by a node instead of being stored."""
+
+LARGEST = 1 << 31
+"""Bytes of one tensor: protobuf holds no more, and larger ones are a fault or an attack."""
 
 EXTERNAL_ABOVE = 1 << 30
 """Models with more bytes of constants put them into one file beside the model (protobuf ends at 2 GiB)."""
@@ -41,7 +48,9 @@ def export_onnx(model: Model, entry: str | None = None) -> onnx.ModelProto:
     root.bind_symbols(function, graph)
     graph.run(function.body)
     outputs = graph.outputs(function.body.outputs, function.output_names)
-    proto = helper.make_graph(graph.nodes, model.name or "main", inputs, outputs, list(root.initializers.values()))
+    proto = helper.make_graph(
+        [*root.filled, *graph.nodes], model.name or "main", inputs, outputs, list(root.initializers.values())
+    )
     domains = {n.domain for n in _all_nodes(proto)} - {""}
     opsets = [helper.make_opsetid("", OPSET), *(helper.make_opsetid(d, 1) for d in sorted(domains))]
     out = helper.make_model(proto, opset_imports=opsets, ir_version=IR_VERSION, producer_name="irc")
@@ -51,10 +60,10 @@ def export_onnx(model: Model, entry: str | None = None) -> onnx.ModelProto:
 
 def save_onnx(model: Model, path: Path, entry: str | None = None) -> None:
     """Legalize a copy for ONNX and write it; whole or not at all.  UnsupportedError lists what ONNX cannot express."""
-    from .target import OnnxTarget
+    from .target import OnnxFile
 
     legal = clone_model(model)
-    legalize(legal, OnnxTarget())
+    legalize(legal, OnnxFile())
     proto = export_onnx(legal, entry)
     size = sum(len(t.raw_data) for t in proto.graph.initializer)
     location = f"{path.name}.data"
@@ -86,6 +95,8 @@ class _Root:
         self.taken: dict[str, int] = {}
         self._node_names: dict[str, int] = {}
         self.initializers: dict[Any, onnx.TensorProto] = {}
+        self.filled: list[onnx.NodeProto] = []
+        """Nodes that make constants of one repeated element; they stand first in the main graph."""
         self.constants: dict[Constant, Ref] = {}
         self.symbols: dict[str, Ref] = {}
         self._evaluator = Evaluator(model)
@@ -106,6 +117,9 @@ class _Root:
     def constant(self, value: Constant) -> Ref:
         """The initializer of a constant, derived ones evaluated."""
         if value not in self.constants:
+            if isinstance(value.data, SplatData) and value.data.nbytes > FILL_ABOVE and not value.dtype.is_string:
+                self.constants[value] = Ref(self._fill(value, value.data), value.type)
+                return self.constants[value]
             array = self._evaluator.constant(value)
             key = (
                 ("named", value.name)
@@ -115,6 +129,21 @@ class _Root:
             name = self.add(key, value.name or "constant", array, value.dtype)
             self.constants[value] = Ref(name, value.type, value.fact.ints)
         return self.constants[value]
+
+    def _fill(self, value: Constant, data: SplatData) -> str:
+        """The name of a constant that a ConstantOfShape node makes."""
+        if data.nbytes > LARGEST:
+            raise IrcError(
+                f"onnx: the constant {value.name!r} of type {value.type} takes {data.nbytes} bytes; "
+                f"expected at most {LARGEST}, what one ONNX tensor may hold"
+            )
+        shape = np.array(data.shape, np.int64)
+        name = self.fresh(value.name or "constant")
+        element = tensor_proto("", np.asarray(data.splat).reshape(1), data.dtype)
+        dims = self.add((shape.dtype.str, shape.shape, shape.tobytes(), dtypes.i64), "constant", shape, dtypes.i64)
+        made = helper.make_node("ConstantOfShape", [dims], [name], name=self.fresh_node(name), value=element)
+        self.filled.append(made)
+        return name
 
     def bind_symbols(self, function: Function, graph: GraphExporter) -> None:
         """Remember, for each symbol, an input axis that is the bare symbol; a size asked for takes its Shape."""

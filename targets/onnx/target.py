@@ -34,7 +34,11 @@ from . import (  # noqa: F401 (importing a family registers its rules)
     window,
 )
 from .export import export_onnx
+from .kernels import NOT_IN_ONNX, NOT_IN_RUNTIME, lacks
 from .lowering import TABLE
+
+MAX_DEPTH = 31
+"""Graphs within graphs: each takes three of the hundred nested messages that protobuf reads."""
 
 
 class ClaimContext:
@@ -98,15 +102,32 @@ def _without_numpy(proto: onnx.ModelProto) -> list[str]:
     return found
 
 
+def _depth(node: Node) -> int:
+    """How deep the graphs of a node nest in those around it."""
+    depth = 0
+    holder: object = node
+    while isinstance(holder, Node):
+        depth += 1
+        holder = holder.graph.parent if holder.graph is not None else None
+    return depth
+
+
 class OnnxTarget(Target):
     """Export in ONNX's idioms; ONNX Runtime runs it, for every size."""
 
     name: ClassVar[str] = "onnx"
+    runs: ClassVar[bool] = True
 
     def claims(self, node: Node) -> str | None:
+        if node.graphs and _depth(node) > MAX_DEPTH:
+            return f"its graphs nest more than {MAX_DEPTH} deep, which an ONNX file cannot hold"
         for value in (*node.operands, *node.results):
             if value is not None and isinstance(value.type, TensorType) and value.type.dtype.onnx > 23:
                 return f"opset 21 has no element type {value.type.dtype}"
+        if (dtype := lacks(NOT_IN_ONNX, node)) is not None:
+            return f"opset 21 does not define it for {dtype}"
+        if self.runs and (dtype := lacks(NOT_IN_RUNTIME, node)) is not None:
+            return f"ONNX Runtime has no {dtype} kernel for it"
         return self.claim_by_table(TABLE, node, ClaimContext())
 
     def compile(self, model: Model, entry: str, state: dict[str, Any]) -> Program:
@@ -126,3 +147,9 @@ class OnnxTarget(Target):
 
     def devices(self) -> Sequence[str]:
         return tuple(p.removesuffix("ExecutionProvider").lower() for p in ort.get_available_providers())
+
+
+class OnnxFile(OnnxTarget):
+    """What an ONNX file can say, whether ONNX Runtime has the kernels or not."""
+
+    runs: ClassVar[bool] = False

@@ -29,8 +29,8 @@ NET = model(
     ("Relu", ["a"], ["b"], {}),
     ("Fancy", ["b"], ["c"], {"domain": "com.shop", "name": "second"}),
     ("Bernoulli", ["c"], ["d"], {"name": "coin"}),
-    ("MaxUnpool", ["d", "d"], ["e"], {"kernel_shape": [2, 2], "name": "unpool"}),
-    ("Dropout", ["x", "", "flag"], ["f"], {"name": "train"}),
+    ("MaxRoiPool", ["d", "d"], ["e"], {"pooled_shape": [2, 2], "name": "pool"}),
+    ("RoiAlign", ["x", "x", "flag"], ["f"], {"name": "regions"}),
     ("Add", ["e", "f"], ["y"], {}),
     opset=15,
     com_shop=1,
@@ -44,13 +44,13 @@ def test_the_report_lists_all_of_it():
     rows = [(u.domain, u.operator, u.version, u.count, u.first_node) for u in report]
     assert rows == [
         ("com.shop", "Fancy", 1, 2, "first"),
-        ("", "MaxUnpool", 15, 1, "unpool"),
-        ("", "Dropout", 15, 1, "train"),
+        ("", "MaxRoiPool", 15, 1, "pool"),
+        ("", "RoiAlign", 15, 1, "regions"),
     ]
     reasons = [u.reason for u in report]
     assert "domain 'com.shop'" in reasons[0]
     assert "no handler" in reasons[1]
-    assert "training_mode" in reasons[2]
+    assert "sampling_ratio 0" in reasons[2]
     assert "3 operators cannot be imported" in str(report)
     assert "2 nodes, first 'first'" in str(report)
 
@@ -69,12 +69,12 @@ def test_sub_graphs_are_surveyed_too():
         [helper.make_tensor_value_info("t", F, None)],
     )  # fmt: skip
     other = helper.make_graph(
-        [helper.make_node("MaxUnpool", ["x", "x"], ["e"], kernel_shape=[1, 1], name="unpool")], "e", [],
+        [helper.make_node("MaxRoiPool", ["x", "x"], ["e"], pooled_shape=[1, 1], name="pool")], "e", [],
         [helper.make_tensor_value_info("e", F, None)],
     )  # fmt: skip
     proto = model(("If", ["p"], ["y"], {"then_branch": then, "else_branch": other}), com_shop=1)
     proto.graph.input.append(helper.make_tensor_value_info("p", TensorProto.BOOL, []))
-    assert {(u.operator, u.first_node) for u in check_onnx(proto)} == {("Fancy", "inner"), ("MaxUnpool", "unpool")}
+    assert {(u.operator, u.first_node) for u in check_onnx(proto)} == {("Fancy", "inner"), ("MaxRoiPool", "pool")}
 
 
 def test_a_newer_operator_set_than_is_known():

@@ -20,7 +20,8 @@ SIZES = {"B": 3, "S": 5, "T": 6, "P": 2, "batch": 2, "length": 6}
 
 def _layers() -> dict[str, Callable[[], Model]]:
     spec = importlib.util.spec_from_file_location("fusion_layers", FOLDER / "fixtures" / "layers.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     found: dict[str, Callable[[], Model]] = module.FIXTURES

@@ -180,7 +180,11 @@ def constants(draw: st.DrawFn) -> Data:
     return ArrayData(raw.view(dtype.numpy).reshape(shape), dtype)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(st.dictionaries(NAMES, constants(), max_size=6))
 def test_any_constants_come_back(tmp_path: Path, data: dict[str, Data]):
     model = model_with(data)

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from irc.ir import dtypes
+from irc.ir.build import Builder
 from irc.ir.data import ArrayData, MappedData, SplatData
 from irc.ir.errors import FormatError
+from irc.ir.model import Function, Model
 
 
 def test_arrays_are_read_only_and_not_copied():
@@ -18,6 +20,20 @@ def test_arrays_are_read_only_and_not_copied():
     with pytest.raises(ValueError, match="read-only"):
         data.numpy()[0, 0] = 1
     assert ArrayData(array.T).numpy().flags.c_contiguous
+
+
+def test_the_builder_copies_what_can_be_written_to():
+    model = Model()
+    build = Builder(model, model.add_function(Function("main")).body)
+    array = np.arange(200, dtype=np.float32)
+    view = array[:100]
+    view.flags.writeable = False
+    constants = [build.constant(array), build.constant(view)]
+    array[:] = -1
+    for constant in constants:
+        assert constant.data.numpy()[:3].tolist() == [0, 1, 2]
+    frozen = np.frombuffer(bytes(800), np.float32)
+    assert np.shares_memory(build.constant(frozen).data.numpy(), frozen)
 
 
 def test_equality_is_by_bits_whatever_holds_them(tmp_path):

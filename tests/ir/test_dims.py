@@ -36,6 +36,7 @@ from irc.ir.dims import (
     product,
     render,
     solve,
+    solve_all,
     substitute,
     symbol,
     symbols,
@@ -79,7 +80,9 @@ def branches(trees: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
 
 trees = st.recursive(leaves, branches, max_leaves=9)
 bindings = st.fixed_dictionaries({name: st.integers(0, 12) | st.sampled_from([0, 1, 2]) for name in NAMES})
-thorough = settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+thorough = settings(
+    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
+)
 
 
 def symbolic(tree: Tree) -> Size:
@@ -582,6 +585,15 @@ def test_solve(
     found = dict(before)
     assert solve(pattern, value, found) is answer
     assert found == after
+
+
+def test_solve_all_waits_for_symbols_that_come_later() -> None:
+    found: dict[str, Size] = {}
+    assert solve_all([(A + B, 3), (2 * A, 2), (B, 2)], found) == (None, ())
+    assert found == {"A": 1, "B": 2}
+    assert solve_all([(A + B, 7), (A, 1), (B, 2)], {}) == (0, ())
+    assert solve_all([(B, 2), (B, 3)], {}) == (1, ())
+    assert solve_all([(A, 1), (B * C, 6)], {}) == (None, (1,)), "B and C do not follow"
 
 
 def test_render() -> None:

@@ -171,7 +171,10 @@ def test_a_node_that_cannot_be_typed_is_named(adding: Model):
     "given, message",
     [
         ([], "@main takes 2 inputs, got 0 types"),
-        ([TensorType(f32, (3,)), TensorType(f32, (3, 3))], "@main: input 'y' expects f32[S] (rank 1), got shape [3, 3]"),
+        (
+            [TensorType(f32, (3,)), TensorType(f32, (3, 3))],
+            "@main: input 'y' expects f32[S] (rank 1), got shape [3, 3]",
+        ),
         ([TensorType(f32, (3,)), TensorType(dtypes.f16, (3,))], "@main: input 'y' expects f32[S], got f16[3]"),
         ([TensorType(f32, (3,)), TensorType(f32, None)], "@main: input 'y' expects f32[S], got f32[*]"),
     ],

@@ -229,3 +229,158 @@ def test_compiling_leaves_the_users_model_alone():
     irc.compile(m, target="xla", dims={"B": 2})
     irc.run_passes(m)
     assert print_model(m) == before
+
+
+def test_arguments_that_need_converting_are_converted_at_every_call():
+    import jax.numpy as jnp
+
+    m = Model("sum")
+    build.function(m, "main", [("x", tensor(dtypes.f32, B)), ("y", tensor(dtypes.f32))], lambda b, x, y: b.add(x, y))
+    x = np.ones(3, np.float32)
+    for target in ("xla", "onnx", "reference"):
+        run = irc.compile(m, target=target)
+        for y in (np.array(2, np.float32), np.float32(2), np.float32(2), np.array(2, ">f4"), jnp.float32(2)):
+            assert run(x, y)[0].tolist() == [3.0] * 3, (target, type(y))
+        assert run(jnp.ones(3), np.float32(2))[0].tolist() == [3.0] * 3
+        assert run.compile_count == 1
+
+
+def sum_of_sizes() -> Model:
+    a = symbol("A")
+    m = Model("concatenation")
+    types = [("x", tensor(dtypes.f32, a + B)), ("a", tensor(dtypes.f32, a)), ("b", tensor(dtypes.f32, B))]
+    build.function(m, "main", types, lambda b, x, y, z: b.add(x, b.concatenate((y, z), axis=0)))
+    return m
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_sizes_whose_symbols_come_later_are_checked(target):
+    run = irc.compile(sum_of_sizes(), target=target)
+    x = np.ones(7, np.float32)
+    assert run(x[:3], x[:1], x[:2])[0].tolist() == [2.0] * 3
+    for wrong in (7, 1):
+        with pytest.raises(irc.InputError, match=rf"axis 0 must be A \+ B \(where A=1, B=2\), got {wrong}"):
+            run(x[:wrong], x[:1], x[:2])
+
+
+def test_the_reference_and_made_up_inputs_check_them_too():
+    from irc.ir.reference import evaluate
+    from irc.runtime.feeds import make_inputs
+
+    x = np.ones(7, np.float32)
+    with pytest.raises(irc.InputError, match=r"axis 0 must be A \+ B"):
+        evaluate(sum_of_sizes(), [x[:1], x[:1], x[:2]])
+    run = irc.compile(sum_of_sizes(), target="reference")
+    with pytest.raises(irc.InputError, match=r"axis 0 must be A \+ B"):
+        make_inputs(run, {}, {"x": (7,), "a": (1,), "b": (2,)}, {}, 0)
+    assert [a.shape for a in make_inputs(run, {}, {"x": (7,), "a": (1,)}, {}, 0)] == [(7,), (1,), (6,)]
+
+
+def test_sizes_that_do_not_follow_are_an_error():
+    m = Model("square")
+    build.function(m, "main", [("x", tensor(dtypes.f32, B * B))], lambda b, x: b.tanh(x))
+    with pytest.raises(irc.InputError, match="@main: the sizes B do not follow"):
+        irc.compile(m, target="reference")(np.ones(9, np.float32))
+
+
+def test_functions_are_called_with_sizes_of_their_own():
+    from irc.ir.text import parse_model
+
+    m = parse_model("""irc 1 vocabulary 1
+model "calls" {
+  func @main(%x: f32[2,3], %w: f32[4,3]) -> (%y: f32[2,3], %v: f32[4,3]) {
+    %y = call(%x) {callee = @f} : f32[2,3]
+    %v = call(%w) {callee = @f} : f32[4,3]
+    return %y, %v
+  }
+  private func @f<B>(%x: f32[B,3]) -> (%y: f32[B,3]) {
+    %y = add(%x, %x) : f32[B,3]
+    return %y
+  }
+}
+""")
+    for target in ("xla", "reference"):
+        y, v = irc.compile(m, target=target, passes="")(np.ones((2, 3), np.float32), np.ones((4, 3), np.float32))
+        assert (y.shape, v.shape) == ((2, 3), (4, 3))
+        assert set(y.flat) == set(v.flat) == {2.0}
+
+
+@pytest.mark.parametrize("target", ["xla", "reference"])
+@pytest.mark.parametrize(
+    "size, message",
+    [
+        ("3", "the dim B must be a whole number, got '3'"),
+        (2.0, "the dim B must be a whole number, got 2.0"),
+        (-1, "the dim B must not be negative, got -1"),
+        ([1, "cat"], "the dim B must be a whole number, got 'cat'"),
+    ],
+)
+def test_sizes_given_are_checked(target, size, message):
+    with pytest.raises(irc.InputError, match=message):
+        irc.compile(model(), target=target, dims={"B": size})
+
+
+def test_sizes_given_may_be_numpy_integers():
+    run = irc.compile(model(), target="xla", dims={"B": np.int64(3)})
+    assert list(run.programs) == [(("B", 3),)]
+    with pytest.raises(irc.InputError, match="needs every dim; unspecified: B"):
+        run.source_for()
+
+
+def test_a_program_that_is_called_often_stays():
+    from irc import targets
+    from irc.runtime.executable import Executable
+
+    run = Executable(irc.run_passes(model()), targets.get("xla"), capacity=2)
+    for batch in (1, 2, 1, 3):
+        run(*arrays(batch))
+    assert [dict(k) for k in run.programs] == [{"B": 1}, {"B": 3}]
+    run(*arrays(1))
+    assert run.compile_count == 3
+    assert not run._in_flight, "no lock is kept for a shape that is compiled"
+    assert len(run._calls) == 2
+
+
+def test_outputs_of_one_name_are_refused_and_numbered_at_import():
+    import onnx
+    from onnx import helper
+
+    m = model()
+    m.main.output_names = ["y", "y"]
+    with pytest.raises(irc.IrcError, match="outputs of @main share a name: y, y"):
+        irc.compile(m, target="reference")
+    info = [helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [3]) for n in "xyy"]
+    graph = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "g", info[:1], info[1:])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    outputs = irc.compile(proto, target="reference")(np.ones(3, np.float32))
+    assert {n: a.tolist() for n, a in outputs.by_name.items()} == {"y": [-1.0] * 3, "y_1": [-1.0] * 3}
+
+
+def test_mistakes_of_callers_are_errors_of_irc():
+    from irc import targets
+
+    reference = targets.get("reference")
+    for call, message in (
+        (lambda: irc.compile(model(), target=reference, bogus=1), "has its options already; bogus cannot be set"),
+        (lambda: irc.compile(model(), target=None), "expected the name of a target"),
+        (lambda: irc.compile(None, target="reference"), "expected a path, bytes or an ONNX ModelProto, got NoneType"),
+        (lambda: irc.import_onnx(3), "expected a path, bytes or an ONNX ModelProto, got int"),
+        (lambda: irc.load(b"x"), "expected a path, got bytes"),
+        (lambda: irc.load_executable(3), "expected a path, got int"),
+        (lambda: irc.run_passes(model(), 3), "expected a pipeline as text"),
+    ):
+        with pytest.raises(irc.IrcError, match=message):
+            call()
+
+
+def test_suffixes_are_told_in_any_case(tmp_path):
+    irc.save(model(), tmp_path / "LINEAR.IR")
+    assert irc.read(tmp_path / "LINEAR.IR").name == "linear"
+
+
+@pytest.mark.parametrize("target", ["xla", "onnx"])
+def test_failures_at_run_time_are_errors_of_irc(target):
+    run = irc.compile(model(), target=target, dims={"B": 3})
+    program = next(iter(run.programs.values()))
+    with pytest.raises(irc.IrcError, match="cannot run this program"):
+        program.run([np.ones((3, 5), np.float32), np.ones((3, 1), np.float32)], True)

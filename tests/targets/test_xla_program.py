@@ -13,9 +13,10 @@ from irc.ir import build, dtypes
 from irc.ir.attributes import Symbol
 from irc.ir.build import Builder
 from irc.ir.data import ArrayData
-from irc.ir.errors import FormatError, IrcError
+from irc.ir.errors import FormatError, IrcError, UnsupportedError
 from irc.ir.model import Function, Model
 from irc.ir.types import TensorType
+from irc.targets.xla.emit import MAX_CALL_DEPTH
 
 f32, i64 = dtypes.f32, dtypes.i64
 W = np.arange(64 * 32, dtype=np.float32).reshape(64, 32) / 1000
@@ -185,6 +186,27 @@ def test_a_called_function_is_written_once_and_gets_its_weights(xla):
     assert len(program.weights) == 1
     x = np.ones((2, 64), np.float32)
     np.testing.assert_allclose(program.run([x], True)[0], 2 * ((x @ W) ** 2 @ W.T), rtol=1e-5)
+
+
+def nested_calls(depth: int) -> Model:
+    """@f0 calls @f1 ... calls @f<depth>, in this order in the model; main calls @f0, so calls nest depth + 1 deep."""
+    model = Model("nested")
+    for i in reversed(range(depth + 1)):
+        function = model.add_function(Function(f"f{i}", public=False))
+        x = function.add_input(typed(3), "x")
+        b = Builder(model, function.body)
+        function.body.set_outputs([b.negate(x) if i == depth else b.call((x,), callee=Symbol(f"f{i + 1}"))])
+        function.output_names = ["y"]
+    build.function(model, "main", [("x", typed(3))], lambda b, x: b.call((x,), callee=Symbol("f0")))
+    model.functions = dict(reversed(model.functions.items()))
+    return model
+
+
+def test_calls_nest_as_deep_as_xla_bears(xla):
+    x = np.ones(3, np.float32)
+    np.testing.assert_array_equal(xla.compile(nested_calls(MAX_CALL_DEPTH - 1), "main", {}).run([x], True)[0], -x)
+    with pytest.raises(UnsupportedError, match="calls nested 601 deep, only 64; run the pass inline first"):
+        xla.compile(nested_calls(600), "main", {})
 
 
 def trapping(b, x):

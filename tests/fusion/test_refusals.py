@@ -1,0 +1,167 @@
+"""Where fusions must not fire: each graph is one step away from one that they take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from irc.testing.patterns import model_of, random_inputs, try_fusions
+
+SIZES = {"B": 2, "S": 5}
+
+
+def attention(b: Any, q: Any, k: Any, v: Any, between: Any = None, axis: int = 3) -> Any:
+    s = b.multiply(b.MatMul(q, b.transpose(k, permutation=(0, 1, 3, 2))), 0.5)
+    s = between(b, s) if between else s
+    return b.MatMul(b.Softmax(s, axis=axis), v)
+
+
+QKV = {"q": "f32[B,2,S,4]", "k": "f32[B,2,S,4]", "v": "f32[B,2,S,4]"}
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (lambda b, q, k, v: attention(b, q, k, v, lambda b, s: b.erf(s)), "the scores pass through erf"),
+        (lambda b, q, k, v: attention(b, q, k, v, lambda b, s: b.tanh(b.tanh(s))), "no softcap"),
+        (
+            lambda b, q, k, v: attention(b, q, k, v, lambda b, s: b.select(b.compare(s, 0.0, direction="gt"), s,
+                                                                            b.constant(-3.0))),
+            "which hides nothing",
+        ),
+        (
+            lambda b, q, k, v: attention(b, q, k, v, lambda b, s: b.reshape(
+                b.transpose(s, permutation=(0, 2, 1, 3)), dims=s.dims)),
+            "a reshape mixes",
+        ),
+        (lambda b, q, k, v: attention(b, b.Softmax(q, axis=3), k, v, axis=2), ""),
+    ],
+)  # fmt: skip
+def test_attention_is_refused(body: Any, reason: str) -> None:
+    outcome = try_fusions(model_of(body, **QKV), "attention")
+    assert outcome.fired == {}
+    assert any(reason in why for why in outcome.reasons) or not reason
+
+
+def test_weights_that_others_need_are_computed_once() -> None:
+    def body(b: Any, q: Any, k: Any, v: Any) -> Any:
+        p = b.Softmax(b.MatMul(q, b.transpose(k, permutation=(0, 1, 3, 2))), axis=3)
+        return b.MatMul(p, v), p
+
+    outcome = try_fusions(model_of(body, **QKV), "attention")
+    assert outcome.fired == {}
+    assert any("also used elsewhere" in why for why in outcome.reasons)
+
+
+def test_values_that_are_scaled_keep_their_scale() -> None:
+    model = model_of(lambda b, q, k, v: attention(b, q, k, b.multiply(v, 3.0)), **QKV)
+    outcome = try_fusions(model, "attention")
+    assert outcome.fired == {"attention": 1}
+    assert outcome.largest_difference(random_inputs(model, SIZES)) < 1e-5
+
+
+def test_a_scale_behind_a_mask_scales_the_mask_too() -> None:
+    def body(b: Any, q: Any, k: Any, v: Any, mask: Any) -> Any:
+        return attention(b, q, k, v, lambda b, s: b.multiply(b.add(s, mask), 0.25))
+
+    model = model_of(body, **QKV, mask="f32[B,1,S,S]")
+    outcome = try_fusions(model, "attention")
+    assert outcome.fired == {"attention": 1}
+    assert outcome.largest_difference(random_inputs(model, SIZES)) < 1e-6
+
+
+@pytest.mark.parametrize("fill", [-np.inf, float(np.finfo(np.float32).min), -1e4])
+def test_rows_that_see_nothing_stay_as_they_were(fill: float) -> None:
+    """NaN for -inf, equal weights for a finite fill."""
+
+    def body(b: Any, q: Any, k: Any, v: Any, mask: Any) -> Any:
+        return attention(b, q, k, v, lambda b, s: b.select(mask, s, b.constant(np.float32(fill))))
+
+    model = model_of(body, **QKV, mask="bool[B,1,S,S]")
+    inputs = random_inputs(model, SIZES)
+    inputs[3][0, 0, 2] = False
+    outcome = try_fusions(model, "attention")
+    assert outcome.fired == {"attention": 1}
+    assert outcome.largest_difference(inputs) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("rows", "offset", "expected"),
+    [
+        ("S", 0, {"causal": True, "kv_offset": 0, "window": -1}),
+        ("S", -1, {"causal": False, "kv_offset": 0, "window": -1}),  # the first row sees nothing: the fill counts
+    ],
+)
+def test_a_causal_mask_is_proved_where_every_row_sees_a_key(rows: str, offset: int, expected: dict[str, Any]) -> None:
+    def body(b: Any, q: Any, k: Any, v: Any) -> Any:
+        from irc.ir import dims, dtypes
+
+        n = dims.symbol(rows)
+        i = b.reshape(b.iota(dtype=dtypes.i64, dims=(n,), axis=0), dims=(n, 1))
+        j = b.iota(dtype=dtypes.i64, dims=(n,), axis=0)
+        seen = b.compare(j, b.add(i, offset) if offset else i, direction="le")
+        return attention(b, q, k, v, lambda b, s: b.select(seen, s, b.constant(np.float32(-1e30))))
+
+    model = model_of(body, **QKV)
+    outcome = try_fusions(model, "attention")
+    (node,) = [n for n in outcome.after.main.body.nodes if n.op.name == "Attention"]
+    assert {name: node.keywords[name] for name in expected} == expected
+    assert outcome.largest_difference(random_inputs(model, SIZES)) < 1e-6
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_rotation_the_other_way_is_the_same_with_minus_sin_only(sign: float) -> None:
+    """x * cos - rotate(x) * sin is no rotation by the table's angles: the numbers decide."""
+
+    def body(b: Any, x: Any, cos: Any, sin: Any) -> Any:
+        first, second = b.Split(x, axis=3, sizes=(4, 4))
+        turned = b.concatenate((b.negate(second), first), axis=3)
+        half = [b.concatenate((t, t), axis=1) for t in (cos, sin)]
+        return b.add(b.multiply(x, half[0]), b.multiply(b.multiply(turned, half[1]), sign) if sign < 0 else
+                     b.multiply(turned, half[1]))  # fmt: skip
+
+    model = model_of(body, x="f32[B,2,S,8]", cos="f32[S,4]", sin="f32[S,4]")
+    outcome = try_fusions(model, "rotary")
+    assert bool(outcome.fired) is (sign > 0)
+
+
+def test_columns_that_are_not_provably_equal_are_no_table() -> None:
+    def body(b: Any, x: Any, cos: Any, sin: Any) -> Any:
+        first, second = b.Split(x, axis=3, sizes=(4, 4))
+        turned = b.concatenate((b.negate(second), first), axis=3)
+        return b.add(b.multiply(x, cos), b.multiply(turned, sin))
+
+    outcome = try_fusions(model_of(body, x="f32[B,2,S,8]", cos="f32[S,8]", sin="f32[S,8]"), "rotary")
+    assert outcome.fired == {}
+    assert any("columns are not provably equal" in why for why in outcome.reasons)
+
+
+def norm(b: Any, x: Any, axes: tuple[int, ...], add: Any = None) -> Any:
+    d = b.subtract(x, b.ReduceMean(x, axes=axes))
+    y = b.divide(d, b.sqrt(b.add(b.ReduceMean(b.multiply(d, d), axes=axes), 1e-5)))
+    return y if add is None else b.add(y, add)
+
+
+def test_a_residual_is_no_bias() -> None:
+    model = model_of(lambda b, x, r: norm(b, x, (2,), r), x="f32[B,S,8]", r="f32[B,S,8]")
+    outcome = try_fusions(model, "layer-norm")
+    assert outcome.operators == ["LayerNormalization", "add"]
+    assert outcome.largest_difference(random_inputs(model, SIZES)) < 1e-6
+
+
+def test_a_norm_along_the_first_axis_is_refused() -> None:
+    outcome = try_fusions(model_of(lambda b, x: norm(b, x, (0,)), x="f32[B,S,8]"), "layer-norm")
+    assert outcome.fired == {}
+    assert any("are not the last ones" in why for why in outcome.reasons)
+
+
+def test_the_sum_of_another_number_of_elements_is_no_mean() -> None:
+    def body(count: float) -> Any:
+        return lambda b, x: b.multiply(
+            x, b.rsqrt(b.add(b.divide(b.ReduceSum(b.multiply(x, x), axes=(1,)), count), 1e-5))
+        )
+
+    assert try_fusions(model_of(body(8.0), x="f32[B,8]"), "rms-norm").fired == {"rms-norm": 1}
+    assert try_fusions(model_of(body(4.0), x="f32[B,8]"), "rms-norm").fired == {}
