@@ -154,6 +154,7 @@ def test_lists(irc):
 
 
 BAD = [
+    (("compile", DIGITS, "--target", "xls"), "no target is called 'xls'; did you mean 'xla'"),
     (
         ("compile", DIGITS, "--target", "mlx{compiled=on}"),
         "target mlx has no option 'compiled'; did you mean 'compile'",
