@@ -177,8 +177,12 @@ def _program_name(dims: Mapping[str, int], files: Mapping[str, str]) -> str:
 
 
 def _files(folder: Path) -> list[str]:
-    """Everything below a folder but folders, as names relative to it."""
-    return sorted(f.relative_to(folder).as_posix() for f in folder.rglob("*") if f.is_symlink() or not f.is_dir())
+    """Everything below a folder but folders, as names relative to it.
+
+    What Python caches beside emitted code that somebody ran by itself is left out: nothing here ever reads it.
+    """
+    found = (f.relative_to(folder) for f in folder.rglob("*") if f.is_symlink() or not f.is_dir())
+    return sorted(f.as_posix() for f in found if "__pycache__" not in f.parts)
 
 
 def read_manifest(path: Path) -> dict[str, Any]:

@@ -15,6 +15,13 @@ def _axis(axes):
     return axes[0] if len(axes) == 1 else tuple(axes)
 
 
+def filled(ctx, x, axes, value):
+    """x with an element along each of axes: as it is where they surely have one, else through a recipe that looks."""
+    if all(sizes.less_equal(1, x.dims[a]) is True for a in axes):
+        return x
+    return ctx.recipe("_filled", x, list(axes), value, dtype=x.dtype, dims=x.dims)
+
+
 def reduced(ctx, x, axes, kind, keepdims=False):
     """x combined along axes by MLX's sum, prod, max or min, with irc's element types and empty results."""
     axes = tuple(sorted(a % x.rank for a in axes))
@@ -30,6 +37,7 @@ def reduced(ctx, x, axes, kind, keepdims=False):
         x = ctx.convert(ctx.wide(x), wide)
         grown = dtypes.i32 if dtype.is_integer and dtype.kind == "int" and dtype.bits < 32 else None
         grown = dtypes.u32 if dtype.is_integer and dtype.kind == "uint" and dtype.bits < 32 else grown
+        x = filled(ctx, x, axes, 0 if kind == "sum" else 1)
         out = ctx.method(x, _FUNCTIONS[kind], dims=dims, dtype=grown or wide, **keywords)
         if grown is not None:
             out = ctx.method(out, "astype", types.carrier(dtype), dtype=types.carrier(dtype))
@@ -39,6 +47,7 @@ def reduced(ctx, x, axes, kind, keepdims=False):
             out = ctx.convert(out, dtype)
         return ctx.narrow(out, dtype)
     if dtype.is_bool:
+        x = filled(ctx, x, axes, kind == "min")
         return ctx.method(x, "any" if kind == "max" else "all", dims=dims, **keywords)
     wide = ctx.wide(x)
     if any(sizes.less_equal(1, x.dims[a]) is not True for a in axes):
@@ -63,6 +72,7 @@ def _bitwise(ctx, x, axes, kind):
         return x
     dims = tuple(d for i, d in enumerate(x.dims) if i not in axes)
     if x.dtype.is_bool:
+        x = filled(ctx, x, axes, kind == "and")
         if kind != "xor":
             return ctx.method(x, "all" if kind == "and" else "any", axis=_axis(axes), dims=dims)
         total = ctx.method(x, "sum", axis=_axis(axes), dims=dims, dtype=dtypes.i32)
@@ -116,6 +126,7 @@ def reduce_mean(ctx, x, *, axes, keepdims):
     axes = tuple(sorted(a % x.rank for a in axes))
     wide = ctx.convert(x, types.accumulator(x.dtype))
     keywords = {"axis": _axis(axes), **({"keepdims": True} if keepdims else {})}
+    wide = filled(ctx, wide, axes, math.nan)
     return ctx.convert(ctx.method(wide, "mean", dims=ctx.result_types[0].shape, **keywords), x.dtype)
 
 

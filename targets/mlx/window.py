@@ -9,6 +9,7 @@ from ...ir.ops.window import ceil_padding
 from . import types
 from .expression import LOWEST, Slot
 from .lowering import lower
+from .reduction import filled
 
 _COMBINE = {
     "sum": "mx.add", "prod": "mx.multiply", "max": "mx.maximum", "min": "mx.minimum", "and": "mx.bitwise_and",
@@ -210,6 +211,8 @@ def _global(ctx, x, name):
     axes = tuple(sorted(permutation[a] for a in range(2, x.rank)))
     dims = ctx.result_types[0].shape
     wide = ctx.convert(source, types.accumulator(x.dtype)) if name == "mean" else source
+    if name == "mean":
+        wide = filled(ctx, wide, axes, math.nan)
     out = ctx.method(
         wide, name, axis=axes[0] if len(axes) == 1 else axes, keepdims=True,
         dims=[dims[permutation.index(a)] for a in range(x.rank)],

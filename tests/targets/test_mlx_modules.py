@@ -112,14 +112,15 @@ def test_an_artifact_runs_without_irc(tmp_path):
     (wanted,) = exe(x)
     exe.save(tmp_path / "artifact")
     np.save(tmp_path / "x.npy", x)
+    (row,) = read_manifest(tmp_path / "artifact")["programs"]
     script = (
-        "import sys; sys.path.insert(0, sys.argv[1] + '/artifact/compiled/0')\n"
+        "import sys; sys.path.insert(0, sys.argv[1] + '/artifact/' + sys.argv[2])\n"
         "import main, numpy as np, mlx.core as mx\n"
         "w = main.load(sys.argv[1] + '/artifact/model.ir')\n"
         "np.save(sys.argv[1] + '/y.npy', np.array(main.main(mx.array(np.load(sys.argv[1] + '/x.npy')), w)))\n"
         "assert not any(m == 'irc' or m.startswith('irc.') for m in sys.modules)\n"
     )
-    command = [sys.executable, "-I", "-c", script, str(tmp_path)]
+    command = [sys.executable, "-I", "-c", script, str(tmp_path), row["folder"]]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), wanted)
@@ -148,7 +149,8 @@ def test_types_that_containers_store_as_bytes_are_decoded_by_load(mlx, tmp_path)
         np.testing.assert_array_equal(got, array[i].astype(np.float32))
     exe.save(tmp_path / "artifact")
     module: dict = {}
-    exec((tmp_path / "artifact" / "compiled" / "0" / "main.py").read_text(), module)
+    (row,) = read_manifest(tmp_path / "artifact")["programs"]
+    exec((tmp_path / "artifact" / row["folder"] / "main.py").read_text(), module)
     results = module["main"](mlx_array(i), module["load"](str(tmp_path / "artifact" / "model.ir")))
     for got, expected in zip(results, wanted, strict=True):
         np.testing.assert_array_equal(np.array(got), expected)

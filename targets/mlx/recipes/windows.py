@@ -118,3 +118,11 @@ def _fold(x, axes, combine, init):
         made = combine(*state, *(r[..., k] for r in rows))
         state = tuple(mx.broadcast_to(m, shape) for m in (made if isinstance(made, tuple) else (made,)))
     return state
+
+
+def _filled(x, axes, value):
+    """x, or where it is empty x with one element of value more along axes (MLX may never end on an empty axis)."""
+    if x.size:
+        return x
+    widths = [(0, 1) if a in axes else (0, 0) for a in range(x.ndim)]
+    return mx.pad(x, widths, constant_values=mx.array(value, x.dtype))
