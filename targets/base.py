@@ -90,8 +90,6 @@ class Target(ABC):
     options_class: ClassVar[type[Options]] = Options
     per_shape: ClassVar[bool] = False
     holds_any_value: ClassVar[bool] = False
-    requires: ClassVar[tuple[str, ...]] = ()
-    """Modules that must be importable; a missing one gives a clear message."""
 
     def __init__(self, options: Options | None = None) -> None:
         self.options = options if options is not None else self.options_class()

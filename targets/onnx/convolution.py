@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from .lowering import lower
-
-
-def _pads(pads):
-    return [p[0] for p in pads] + [p[1] for p in pads]
+from .lowering import flat_pads, lower
 
 
 def _numeric(ctx, x, w, b, *, strides, dilations, pads, group):
@@ -16,7 +12,15 @@ def _numeric(ctx, x, w, b, *, strides, dilations, pads, group):
 @lower("Conv", when=_numeric)
 def conv(ctx, x, w, b, *, strides, dilations, pads, group):
     return ctx.op(
-        "Conv", x, w, b, strides=strides, dilations=dilations, pads=_pads(pads), group=group, kernel_shape=w.dims[2:]
+        "Conv",
+        x,
+        w,
+        b,
+        strides=strides,
+        dilations=dilations,
+        pads=flat_pads(pads),
+        group=group,
+        kernel_shape=w.dims[2:],
     )
 
 
@@ -33,7 +37,7 @@ def conv_transpose(ctx, x, w, b, *, strides, dilations, pads, output_padding, gr
         b,
         strides=strides,
         dilations=dilations,
-        pads=_pads(pads),
+        pads=flat_pads(pads),
         output_padding=output_padding,
         group=group,
         kernel_shape=w.dims[2:],
@@ -98,7 +102,7 @@ def convolution(
         type=produced,
         strides=window_strides,
         dilations=rhs_dilation,
-        pads=_pads(padding),
+        pads=flat_pads(padding),
         group=feature_group_count,
         kernel_shape=kernel.dims[2:],
     )

@@ -124,11 +124,6 @@ class Context:
         return self.exporter.subgraph(graph, name)
 
 
-def numbers(ctx: Context, values: Iterable[Size], what: str) -> list[int]:
-    """Sizes that an ONNX attribute needs as numbers."""
-    out = []
-    for value in values:
-        if not isinstance(value, int):
-            ctx.refuse(f"{what} {value} is symbolic, and ONNX takes it as an attribute")
-        out.append(int(value))
-    return out
+def flat_pads(pads: Sequence[Sequence[Size]]) -> list[Size]:
+    """(low, high) pairs as ONNX lists them: all low ones, then all high ones."""
+    return [low for low, _ in pads] + [high for _, high in pads]

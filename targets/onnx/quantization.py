@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .lowering import lower
+from .lowering import flat_pads, lower
 
 
 @lower("QuantizeLinear")
@@ -33,10 +33,6 @@ def mat_mul_integer(ctx, a, b, a_zero_point, b_zero_point):
     return ctx.op("MatMulInteger", a, b, a_zero_point, b_zero_point)
 
 
-def _pads(pads):
-    return [p[0] for p in pads] + [p[1] for p in pads]
-
-
 def _numeric(ctx, x, w, x_zero_point, w_zero_point, *, strides, dilations, pads, group):
     return ctx.numbers([p for pair in pads for p in pair], "padding")
 
@@ -51,7 +47,7 @@ def conv_integer(ctx, x, w, x_zero_point, w_zero_point, *, strides, dilations, p
         w_zero_point,
         strides=strides,
         dilations=dilations,
-        pads=_pads(pads),
+        pads=flat_pads(pads),
         group=group,
     )
 
@@ -107,7 +103,7 @@ def q_linear_conv(
         b,
         strides=strides,
         dilations=dilations,
-        pads=_pads(pads),
+        pads=flat_pads(pads),
         group=group,
     )
 

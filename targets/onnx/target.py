@@ -12,7 +12,6 @@ import onnxruntime as ort
 
 from ...ir.dtypes import DType
 from ...ir.errors import IrcError
-from ...ir.facts import Fact
 from ...ir.model import Model, Node
 from ...ir.types import TensorType
 from ...runtime.backend import Program
@@ -48,10 +47,6 @@ class ClaimContext:
         """A refusal if a size that ONNX takes as an attribute is symbolic."""
         odd = next((v for v in values if not isinstance(v, int)), None)
         return None if odd is None else f"{what} {odd} is symbolic, and ONNX takes it as an attribute"
-
-    def constant(self, fact: Fact | None, what: str) -> str | None:
-        """A refusal if an operand is not a constant."""
-        return None if fact is None or fact.data is not None else f"{what} is not a constant"
 
 
 class OnnxProgram:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from .lowering import lower
+from .lowering import flat_pads, lower
 
 
 def _numeric_pads(ctx, pads):
     return ctx.numbers([p for pair in pads for p in pair], "padding")
-
-
-def _pads(pads):
-    return [p[0] for p in pads] + [p[1] for p in pads]
 
 
 def _max_pool_claim(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, storage_order, with_indices):
@@ -25,7 +21,7 @@ def max_pool(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, stora
         kernel_shape=kernel_shape,
         strides=strides,
         dilations=dilations,
-        pads=_pads(pads),
+        pads=flat_pads(pads),
         ceil_mode=int(ceil_mode),
         storage_order=storage_order,
     )
@@ -43,7 +39,7 @@ def average_pool(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, c
         kernel_shape=kernel_shape,
         strides=strides,
         dilations=dilations,
-        pads=_pads(pads),
+        pads=flat_pads(pads),
         ceil_mode=int(ceil_mode),
         count_include_pad=int(count_include_pad),
     )
@@ -61,7 +57,7 @@ def lp_pool(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, p):
         kernel_shape=kernel_shape,
         strides=strides,
         dilations=dilations,
-        pads=_pads(pads),
+        pads=flat_pads(pads),
         ceil_mode=int(ceil_mode),
         p=p,
     )
