@@ -158,6 +158,10 @@ class Builder:
         graph.set_outputs(outputs if isinstance(outputs, tuple | list) else (outputs,))
         return graph
 
+    def scalar_region(self, op: str, dtype: DType, count: int = 1) -> Graph:
+        """A body (a, b) -> op(a, b) on rank-0 values, as custom reductions take."""
+        return self.region([TensorType(dtype, ())] * 2 * count, lambda b, *v: b.apply(op, v[0], v[1]), ("a", "b"))
+
     def at(self, location: Location) -> Builder:
         """The same place with another location."""
         out = Builder(self.model, self.graph, self.before, location=location, on_create=self.on_create)
