@@ -47,6 +47,7 @@ LONG_FILES: dict[str, str] = {}  # path from the root -> why it may be longer
 GRID_FOLDERS = (
     "ir/ops",
     "frontends/onnx",
+    "frontends/onnx/microsoft",
     "targets/xla",
     "targets/mlx",
     "targets/onnx",
@@ -68,6 +69,7 @@ INFRASTRUCTURE: dict[str, set[str]] = {
         "functions",
         "report",
     },
+    "frontends/onnx/microsoft": {"__init__"},
     "targets/xla": {"__init__", "target", "lowering", "context", "emit", "pjrt", "executable"},
     "targets/mlx": {"__init__", "target", "lowering", "context", "emit", "executable"},
     "targets/onnx": {"__init__", "target", "lowering", "context", "emit", "export", "executable"},

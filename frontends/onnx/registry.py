@@ -63,10 +63,11 @@ def load() -> None:
     global _loaded
     if not _loaded:
         _loaded = True
-        for family in FAMILIES:
-            name = f"{__package__}.{family}"
-            if importlib.util.find_spec(name) is not None:
-                importlib.import_module(name)
+        for folder in (__package__, f"{__package__}.microsoft"):
+            for family in FAMILIES:
+                name = f"{folder}.{family}"
+                if importlib.util.find_spec(name) is not None:
+                    importlib.import_module(name)
 
 
 def find(domain: str, type_: str, version: int) -> Entry | None:
