@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .ir.build import Builder
-    from .ir.container import save
     from .ir.dims import symbol
     from .ir.errors import (
         AssumptionError,
@@ -48,7 +47,6 @@ _EXPORTS = {
     "UnsupportedError": ".ir.errors",
     "VerifyError": ".ir.errors",
     "run_passes": ".passes",
-    "save": ".ir.container",
     "symbol": ".ir.dims",
 }
 __version__ = "0.1.0"
@@ -124,6 +122,21 @@ def read(source: Any) -> Model:
     if path.suffix.lower() == ".onnx":
         return import_onnx(path)
     raise IrcError(f"{path}: expected a file ending in .ir or .onnx")
+
+
+def save(model: Model, path: str | os.PathLike[str]) -> None:
+    """Write a model, whole or not at all: as ONNX where the path ends in `.onnx`, else as a container (`.ir`).
+
+    ONNX is written from a copy in the operators that ONNX has; UnsupportedError lists what it cannot express.
+    """
+    if Path(path).suffix.lower() == ".onnx":
+        from .targets.onnx.export import save_onnx
+
+        save_onnx(model, Path(path))
+    else:
+        from .ir.container import save as save_container
+
+        save_container(model, path)
 
 
 def compile(

@@ -66,11 +66,7 @@ def command(
     )
     passed = time.perf_counter() - started
     after = sum(1 for _ in work.nodes())
-    if output is not None and output.suffix == ".onnx":
-        from ..targets.onnx.export import save_onnx
-
-        save_onnx(work, output)
-    elif output is not None:
+    if output is not None:
         save(work, output)
     if as_json:
         options.print_json(

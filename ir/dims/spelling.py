@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from .polynomial import Atom, Size
+    from .polynomial import Atom, Dim, Size
 
 T = TypeVar("T")
 
@@ -28,27 +28,38 @@ def render(size: Size, atom: Callable[[str], str]) -> str:
     return spelled(size, spell)
 
 
-def fold(size: Size, symbol_: Callable[[str], T], number: Callable[[int], T], combine: Callable[[str, T, T], T]) -> T:
+def fold(
+    size: Size,
+    symbol_: Callable[[str], T],
+    number: Callable[[int], T],
+    combine: Callable[[str, T, T], T],
+    known: Callable[[Size], T | None] = lambda size: None,
+) -> T:
     """Compute a size in another arithmetic: leaves by `symbol_` and `number`, inner nodes by `combine(kind, a, b)`.
+
+    `known` may answer for a part of the size, which is then not taken apart.
 
     kind is one of "+", "*", "//", "%", "max", "min"; bcast counts as max, which is right where its arguments broadcast
     and none is 0.
     """
 
-    def atom(a: Atom) -> T:
+    def atom(size: Dim, a: Atom) -> T:
         if a.kind == "symbol":
             return symbol_(a.text)
+        whole = known(type(size)((((a,), 1),)))
+        if whole is not None:
+            return whole
         kind = {"floordiv": "//", "mod": "%", "bcast": "max"}.get(a.kind, a.kind)
-        out = fold(a.args[0], symbol_, number, combine)
+        out = fold(a.args[0], symbol_, number, combine, known)
         for argument in a.args[1:]:
-            out = combine(kind, out, fold(argument, symbol_, number, combine))
+            out = combine(kind, out, fold(argument, symbol_, number, combine, known))
         return out
 
     if isinstance(size, int):
         return number(size)
     total: T | None = None
     for monomial, coefficient in size._terms:
-        factors = [atom(a) for a in monomial]
+        factors = [atom(size, a) for a in monomial]
         if coefficient != 1 or not factors:
             factors.append(number(coefficient))
         term = factors[0]

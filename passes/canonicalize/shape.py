@@ -120,6 +120,60 @@ def broadcast_to_reshape(rewriter: Rewriter, node: Node) -> Value | None:
     return _value(rewriter.before(node).reshape(x, dims=node.result.dims))
 
 
+@rewrite("broadcast_in_dim")
+def broadcast_of_reshape(rewriter: Rewriter, node: Node) -> Value | None:
+    """The reshape before only puts in axes of size 1: the broadcast does that itself."""
+    inner = maker(node.operands[0], "reshape")
+    if inner is None or not ranked(inner.operands[0]):
+        return None
+    x = inner.operands[0]
+    assert x is not None
+    kept = _unit_axes(x.dims, inner.result.dims)
+    if kept is None or None in kept:
+        return None
+    outer_axes = node.keywords["broadcast_dimensions"]
+    axes = tuple(outer_axes[k] for k in kept if k is not None)
+    return _value(
+        rewriter.before(node, sources=(inner,)).broadcast_in_dim(x, dims=node.result.dims, broadcast_dimensions=axes)
+    )
+
+
+@rewrite("reshape")
+def reshape_of_broadcast(rewriter: Rewriter, node: Node) -> Value | None:
+    """Axes of size 1 come or go after a broadcast that nothing else uses: the broadcast to the new axes."""
+    inner = maker(node.operands[0], "broadcast_in_dim")
+    if inner is None or len(inner.result.uses) != 1 or not ranked(inner.operands[0]):
+        return None
+    x = inner.operands[0]
+    assert x is not None
+    kept = _unit_axes(inner.result.dims, node.result.dims)
+    if kept is None:
+        return None
+    places = [kept[a] for a in inner.keywords["broadcast_dimensions"]]
+    build = rewriter.before(node, sources=(inner,))
+    if None in places:
+        x = build.reshape(x, dims=tuple(d for d, place in zip(x.dims, places, strict=True) if place is not None))
+    axes = tuple(place for place in places if place is not None)
+    return _value(build.broadcast_in_dim(x, dims=node.result.dims, broadcast_dimensions=axes))
+
+
+def _unit_axes(old: tuple[Size, ...], new: tuple[Size, ...]) -> list[int | None] | None:
+    """Where each old axis is among the new ones (None: an axis of size 1 that went), if only axes of size 1 differ."""
+    kept: list[int | None] = []
+    at = 0
+    for dim in old:
+        while at < len(new) and not same(dim, new[at]) and same(new[at], 1):
+            at += 1
+        if at < len(new) and same(dim, new[at]):
+            kept.append(at)
+            at += 1
+        elif same(dim, 1):
+            kept.append(None)
+        else:
+            return None
+    return kept if all(same(d, 1) for d in new[at:]) else None
+
+
 @rewrite("slice")
 def merge_slices(rewriter: Rewriter, node: Node) -> Value | None:
     inner = maker(node.operands[0], "slice")

@@ -45,7 +45,6 @@ def export_onnx(model: Model, entry: str | None = None) -> onnx.ModelProto:
     root = _Root(model)
     graph = GraphExporter(root, None)
     inputs = [graph.graph_input(v, n) for v, n in zip(function.inputs, function.input_names, strict=True)]
-    root.bind_symbols(function, graph)
     graph.run(function.body)
     outputs = graph.outputs(function.body.outputs, function.output_names)
     proto = helper.make_graph(
@@ -145,15 +144,6 @@ class _Root:
         self.filled.append(made)
         return name
 
-    def bind_symbols(self, function: Function, graph: GraphExporter) -> None:
-        """Remember, for each symbol, an input axis that is the bare symbol; a size asked for takes its Shape."""
-        for value in function.inputs:
-            if not isinstance(value.type, TensorType) or value.type.dims is None:
-                continue
-            for axis, dim in enumerate(value.type.dims):
-                if not isinstance(dim, int) and str(dim) in sizes.symbols(dim):
-                    graph.sources.setdefault(str(dim), (graph.refs[value], axis))
-
 
 def _fresh(base: str, taken: dict[str, int]) -> str:
     """`base` or `base_1`, ...; linear over many requests for one base, since `taken` counts them."""
@@ -176,8 +166,12 @@ class GraphExporter:
         self.outer = outer
         self.nodes: list[onnx.NodeProto] = []
         self.refs: dict[Value, Ref] = {}
-        self.sources: dict[str, tuple[Ref, int]] = {}
+        self.sources: dict[Size, tuple[Value, int]] = {}
+        """Sizes that are not known ahead, each with the first value of this graph that has it, and the axis."""
         self._sizes: dict[Size, Ref] = {}
+        self._made: dict[tuple[str, ...], Ref] = {}
+        self._size_names: set[str] = set()
+        """Results of size arithmetic, which later nodes may read under the name they have."""
 
     def ref(self, value: Value | None) -> Ref | None:
         if value is None:
@@ -193,8 +187,15 @@ class GraphExporter:
 
     def graph_input(self, value: Value, name: str) -> onnx.ValueInfoProto:
         name = self.root.fresh(name)
-        self.refs[value] = Ref(name, value.type)
+        self._bind(value, Ref(name, value.type))
         return value_info(name, value.type)
+
+    def _bind(self, value: Value, ref: Ref) -> None:
+        """`ref` is the value from here on, and can tell the sizes of its axes."""
+        self.refs[value] = ref
+        for axis, dim in enumerate(getattr(value.type, "dims", None) or ()):
+            if not isinstance(dim, int):
+                self.sources.setdefault(dim, (value, axis))
 
     def run(self, graph: Graph) -> None:
         """Lower every node; the ONNX node that makes a result gets the result's name as its output name."""
@@ -209,12 +210,12 @@ class GraphExporter:
             refs = out if isinstance(out, tuple | list) else (out,)
             made = {o for n in self.nodes[start:] for o in n.output}
             for i, (value, ref) in enumerate(zip(node.results, refs, strict=True)):
-                if ref.name in made:
+                if ref.name in made and ref.name not in self._size_names:
                     made.discard(ref.name)
                     name = self.root.fresh(value.name or (f"{node.op.name}" if i == 0 else f"{node.op.name}_out{i}"))
                     _rename(self.nodes[start:], ref.name, name)
                     ref = Ref(name, value.type, value.ints)
-                self.refs[value] = ref
+                self._bind(value, ref)
             for made_node in self.nodes[start:]:
                 made_node.name = self.root.fresh_node(
                     node.location.source[0] if node.location.source else made_node.op_type
@@ -254,38 +255,54 @@ class GraphExporter:
         parts = [self.size(v) for v in values]
         if len(parts) == 1:
             return parts[0]
-        return self.node("Concat", parts, (type_,), "", {"axis": 0})[0]
+        return self._once("Concat", tuple(parts), type_, {"axis": 0})
 
     def size(self, value: Size) -> Ref:
         """One size as an i64 vector of length 1."""
         if isinstance(value, int):
             return self.constant(np.array([value], np.int64), dtypes.i64)
+        ref = self._measured(value)
+        if ref is None:
+            ref = sizes.fold(value, self._symbol_size, self.size, self._arithmetic, self._measured)
+        self._sizes[value] = ref
+        return ref
+
+    def _measured(self, value: Size) -> Ref | None:
+        """The size as Shape of a value that has it: one node, whatever arithmetic made the size."""
         exporter: GraphExporter | None = self
         while exporter is not None:
             if value in exporter._sizes:
                 return exporter._sizes[value]
+            if value in exporter.sources:
+                source, axis = exporter.sources[value]
+                ref = exporter.refs[source]
+                type_ = TensorType(dtypes.i64, (1,))
+                attributes = {"start": axis, "end": axis + 1}
+                return self._sizes.setdefault(value, self._size_node("Shape", (ref,), type_, attributes))
             exporter = exporter.outer
-        ref = self._sizes[value] = sizes.fold(value, self._symbol_size, self.size, self._arithmetic)
-        return ref
+        return None
 
     def _arithmetic(self, kind: str, a: Ref, b: Ref) -> Ref:
-        return self.node(
-            {"max": "Max", "min": "Min", "+": "Add", "*": "Mul", "//": "Div", "%": "Mod"}[kind],
-            (a, b),
-            (a.type,),
-            "",
-            {},
-        )[0]
+        names = {"max": "Max", "min": "Min", "+": "Add", "*": "Mul", "//": "Div", "%": "Mod"}
+        return self._once(names[kind], (a, b), TensorType(dtypes.i64, (1,)), {})
+
+    def _once(self, kind: str, inputs: tuple[Ref, ...], type_: TensorType, attributes: Mapping[str, Any]) -> Ref:
+        """A node of size arithmetic, made once in this graph for the same inputs."""
+        key = (kind, *(x.name for x in inputs))
+        if key not in self._made:
+            self._made[key] = self._size_node(kind, inputs, type_, attributes)
+        return self._made[key]
+
+    def _size_node(self, kind: str, inputs: tuple[Ref, ...], type_: TensorType, attributes: Mapping[str, Any]) -> Ref:
+        ref = self.node(kind, inputs, (type_,), "", attributes)[0]
+        self._size_names.add(ref.name)
+        return ref
 
     def _symbol_size(self, name: str) -> Ref:
-        exporter: GraphExporter | None = self
-        while exporter is not None:
-            if name in exporter.sources:
-                source, axis = exporter.sources[name]
-                type_ = TensorType(dtypes.i64, (1,))
-                return self.node("Shape", (source,), (type_,), "", {"start": axis, "end": axis + 1})[0]
-            exporter = exporter.outer
-        raise IrcError(f"dim {name} is no input's size on its own, so ONNX cannot compute it")
+        ref = self._measured(sizes.symbol(name))
+        if ref is None:
+            raise IrcError(f"dim {name} is no input's size on its own, so ONNX cannot compute it")
+        return ref
 
     def subgraph(self, graph: Graph, name: str) -> onnx.GraphProto:
         """A sub-graph; captures refer to outer names, as ONNX has it."""

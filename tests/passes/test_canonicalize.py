@@ -78,6 +78,26 @@ UNARY = [
         lambda b, x: broadcast(b, broadcast(b, x, (2, B, 4), (1, 2)), (2, 3, B, 4), (0, 2, 3)),
         ["broadcast_in_dim"],
     ),
+    (
+        "a broadcast puts in ones itself",
+        lambda b, x: broadcast(b, b.reshape(x, dims=(B, 1, 4, 1)), (2, B, 3, 4, 5), (1, 2, 3, 4)),
+        ["broadcast_in_dim"],
+    ),
+    (
+        "ones put in after a broadcast",
+        lambda b, x: b.reshape(broadcast(b, x, (7, B, 4), (1, 2)), dims=(7, 1, B, 4, 1)),
+        ["broadcast_in_dim"],
+    ),
+    (
+        "ones taken away after a broadcast",
+        lambda b, x: b.reshape(broadcast(b, b.reduce(x, axes=(1,), kind="sum"), (1, B, 1, 7), (1,)), dims=(B, 7)),
+        ["reduce", "broadcast_in_dim"],
+    ),
+    (
+        "axes that merge after a broadcast",
+        lambda b, x: b.reshape(broadcast(b, x, (7, B, 4), (1, 2)), dims=(7 * B, 4)),
+        ["broadcast_in_dim", "reshape"],
+    ),
     ("broadcast adds ones", lambda b, x: broadcast(b, x, (B, 1, 4), (0, 2)), ["reshape"]),
     ("pad by nothing", lambda b, x: padded(b, x, (0, 0), (0, 0)), []),
     ("pad that cancels", lambda b, x: padded(b, x, (0, 1), (0, -1)), ["pad"]),

@@ -153,3 +153,36 @@ def test_a_constant_that_no_tensor_can_hold_is_refused():
     build.function(model, "main", [("i", TensorType(dtypes.i64, ()))], lambda b, i: b.take(fill, i, axis=0))
     with pytest.raises(IrcError, match=r"constant 'fill' of type f32\[9999999999\] takes 39999999996 bytes"):
         program(model)
+
+
+def test_sizes_are_taken_from_the_values_that_have_them(tmp_path: Path):
+    """A size is asked of an earlier value that has it, else computed; either way once."""
+
+    def body(b, x):
+        half = b.slice(x, starts=(0,), limits=(dims.floordiv(N + 1, 2),), strides=(1,))
+        grid = b.broadcast_in_dim(half, dims=(7, dims.floordiv(N + 1, 2)), broadcast_dimensions=(1,))
+        wide = b.broadcast_in_dim(b.exponential(half), dims=(7, dims.floordiv(N + 1, 2)), broadcast_dimensions=(1,))
+        return b.add(grid, wide)
+
+    model = Model("m")
+    build.function(model, "main", [("x", TensorType(dtypes.f32, (N,)))], body)
+    path = tmp_path / "m.onnx"
+    save_onnx(model, path)
+    kinds = [node.op_type for node in onnx.load(path).graph.node]
+    assert kinds.count("Div") == 1, kinds  # the slice's own limit; nothing has that size before it
+    assert kinds.count("Shape") == 1, kinds
+    assert kinds.count("Concat") == 1, kinds
+    x = np.arange(5, dtype=np.float32)
+    assert program(model).run([x], True)[0].tolist() == evaluate(model, [x])[0].tolist()
+
+
+def test_a_size_that_is_a_result_keeps_the_name_that_later_nodes_read():
+    def body(b, x):
+        size = b.dimensions(dims=(N,))
+        return b.broadcast_in_dim(b.tanh(x), dims=(N, N), broadcast_dimensions=(0,)), size
+
+    model = Model("m")
+    build.function(model, "main", [("x", TensorType(dtypes.f32, (N,)))], body)
+    x = np.arange(3, dtype=np.float32)
+    for got, want in zip(program(model).run([x], True), evaluate(model, [x]), strict=True):
+        assert got.tolist() == want.tolist()
