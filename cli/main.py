@@ -5,16 +5,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TextIO
 
 import click
 
 from ..ir.errors import IrcError, did_you_mean
+from ..ir.plugins import PluginWarning
 
 COMMANDS = {
     "import": "importing",
@@ -61,7 +65,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        result = cli.main(words, prog_name="irc", standalone_mode=False)
+        with _plugin_warnings():
+            result = cli.main(words, prog_name="irc", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         return error.exit_code
@@ -81,6 +86,30 @@ def run(arguments: Sequence[str] | None = None) -> int:
         click.echo(_defect(words, error), err=True)
         return 3
     return result if isinstance(result, int) else 0
+
+
+@contextlib.contextmanager
+def _plugin_warnings() -> Iterator[None]:
+    """Say on stderr which plug-ins are left out; other warnings go their way."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", PluginWarning)
+        usual = warnings.showwarning
+
+        def show(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            if issubclass(category, PluginWarning):
+                click.echo(f"warning: {message}", err=True)
+            else:
+                usual(message, category, filename, lineno, file, line)
+
+        warnings.showwarning = show
+        yield
 
 
 def _error_text(error: IrcError) -> str:

@@ -24,9 +24,10 @@ def command(name: str | None, family: str | None, as_json: bool) -> None:
 
     if family is not None and family not in operators.FAMILIES:
         raise IrcError(f"no family is called {family!r}{did_you_mean(family, operators.FAMILIES)}")
+    broken = [] if name else operators.load_plugins()
     chosen = [operators.get(name)] if name else [o for o in operators.all_operators() if family in (None, o.family)]
     if as_json:
-        options.print_json({"operators": [_row(op) for op in chosen]})
+        options.print_json({"operators": [_row(op) for op in chosen], "broken": options.broken_rows(broken)})
     elif name:
         _explain(chosen[0])
     else:
@@ -36,6 +37,7 @@ def command(name: str | None, family: str | None, as_json: bool) -> None:
                 current = op.family
                 click.echo(f"{current}:")
             click.echo(f"  {op.name:<24} {op.doc.splitlines()[0]}")
+        options.print_broken(broken)
 
 
 def _row(op: Operator) -> dict[str, Any]:

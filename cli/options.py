@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+
+from ..ir.plugins import Broken
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -89,6 +92,17 @@ def one_size(texts: Iterable[str]) -> dict[str, int]:
             raise click.BadParameter(f"{name} must have one size here, got {values}", param_hint="--dim")
         out[name] = values[0]
     return out
+
+
+def broken_rows(broken: Iterable[Broken]) -> list[dict[str, str]]:
+    """Plug-ins that cannot be used, for JSON."""
+    return [{**dataclasses.asdict(b.plugin), "reason": b.reason} for b in broken]
+
+
+def print_broken(broken: Iterable[Broken]) -> None:
+    """Plug-ins that cannot be used, as the last lines of a listing."""
+    for b in broken:
+        click.echo(f"{b.plugin.name}  [broken: {b.plugin}]\n    {b.reason}")
 
 
 def print_json(value: Any) -> None:

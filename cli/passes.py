@@ -17,7 +17,9 @@ from . import options
 def command(name: str | None, as_json: bool) -> None:
     """List passes with their options, or explain one."""
     from ..passes import DEFAULT, all_passes, get_pass
+    from ..passes.manager import load_plugins
 
+    broken = [] if name else load_plugins()
     chosen = [get_pass(name)] if name else list(all_passes())
     rows: list[dict[str, Any]] = [
         {
@@ -29,7 +31,7 @@ def command(name: str | None, as_json: bool) -> None:
         for p in chosen
     ]
     if as_json:
-        options.print_json({"default": DEFAULT, "passes": rows})
+        options.print_json({"default": DEFAULT, "passes": rows, "broken": options.broken_rows(broken)})
         return
     for row in rows:
         given = ", ".join(f"{k}={v}" for k, v in row["options"].items())
@@ -37,6 +39,7 @@ def command(name: str | None, as_json: bool) -> None:
         lines = row["doc"].splitlines()
         for line in lines if name else lines[:1]:
             click.echo(f"    {line}" if line else "")
+    options.print_broken(broken)
     if not name:
         click.echo(f"default pipeline: {DEFAULT}")
 

@@ -19,7 +19,7 @@ from .dtypes import DType
 from .errors import InferenceError
 from .facts import Fact, shape_fact
 from .model import Constant, Function, Graph, Location, Model, Node, Value
-from .operators import Operator, get
+from .operators import Namespace, Operator, find, get, is_namespace
 from .types import TensorType, Type, symbols
 
 
@@ -50,7 +50,10 @@ class Builder:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("__"):
             raise AttributeError(name)
-        op = get(name[:-1] if name.endswith("_") and keyword.iskeyword(name[:-1]) else name)
+        name = name[:-1] if name.endswith("_") and keyword.iskeyword(name[:-1]) else name
+        if find(name) is None and is_namespace(name):
+            return Namespace(self, name)  # type: ignore[return-value]  # its attributes are what can be called
+        op = get(name)
 
         def create(*operands: Any, **keywords: Any) -> Any:
             return self.apply(op, *operands, **keywords)

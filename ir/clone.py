@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from .model import Constant, Function, Graph, Model, Node, Value
 
 
@@ -64,14 +66,30 @@ def copy_graph(source: Graph, target: Graph, mapping: dict[Value, Value]) -> Non
                     enter(o, n)
                     positions.append(0)
                 continue
-        operands = [None if v is None else mapping.get(v, v) for v in node.operands]
-        copy = Node(node.op, operands, node.attributes, pending.pop(node), node.location, node.name)
-        results = []
-        for value in node.results:
-            fresh = Value(value.type, value.name, copy, value.index)
-            fresh.ints = value.ints
-            mapping[value] = fresh
-            results.append(fresh)
-        copy.results = tuple(results)
-        new._insert(copy, None)
+        _copy_node(node, pending.pop(node), new, mapping)
         positions[-1] += 1
+
+
+def copy_nodes(nodes: Iterable[Node], target: Graph, mapping: dict[Value, Value]) -> None:
+    """Copy these nodes, in this order, to the end of `target`; `mapping` as for `copy_graph`."""
+    for node in nodes:
+        graphs = {name: tuple(Graph() for _ in group) for name, group in node.graphs.items()}
+        for name, group in graphs.items():
+            for old, new in zip(node.graphs[name], group, strict=True):
+                copy_graph(old, new, mapping)
+        _copy_node(node, graphs, target, mapping)
+
+
+def _copy_node(
+    node: Node, graphs: dict[str, tuple[Graph, ...]], target: Graph, mapping: dict[Value, Value]
+) -> None:
+    operands = [None if v is None else mapping.get(v, v) for v in node.operands]
+    copy = Node(node.op, operands, node.attributes, graphs, node.location, node.name)
+    results = []
+    for value in node.results:
+        fresh = Value(value.type, value.name, copy, value.index)
+        fresh.ints = value.ints
+        mapping[value] = fresh
+        results.append(fresh)
+    copy.results = tuple(results)
+    target._insert(copy, None)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from . import plugins
 from .attributes import AttributeKind, Attributes
 from .dtypes import DType
 from .errors import InferenceError, IrcError, did_you_mean
@@ -123,6 +124,8 @@ else:
     Regions = RegionSpec(variadic=True)
 
 Rule = Callable[..., Any]
+RULES: Final = ("infer", "reference", "decompose", "vjp")
+"""The functions of a definition."""
 
 
 class Operator:
@@ -130,6 +133,7 @@ class Operator:
 
     Rules are functions `f(ctx, *operands, **attributes)`; graphs are passed as keywords beside the attributes.
     `infer` sees and returns facts; `reference` sees and returns NumPy arrays; `decompose` sees and returns values.
+    `vjp` sees the values of operands and, in its ctx, results and their cotangents; it returns a cotangent an operand.
     """
 
     def __init__(
@@ -156,12 +160,13 @@ class Operator:
         self.infer: Rule | None = rules.get("infer")
         self.reference: Rule | None = rules.get("reference")
         self.decompose: Rule | None = rules.get("decompose")
+        self.vjp: Rule | None = rules.get("vjp")
         self.groups = sum(o.variadic for o in self.operands)
 
     @property
     def is_composite(self) -> bool:
         """CamelCase operators are composites: no target is forced to know them."""
-        return self.name[0].isupper()
+        return self.name[self.name.rfind(".") + 1].isupper()
 
     @property
     def has_effects(self) -> bool:
@@ -179,7 +184,7 @@ class Operator:
             for n, _, d in self.fields
         ]
         return dataclasses.make_dataclass(
-            f"{self.name}_attributes", rows, bases=(Attributes,), frozen=True, eq=False, kw_only=True
+            f"{self.name.replace('.', '_')}_attributes", rows, bases=(Attributes,), frozen=True, eq=False, kw_only=True
         )
 
     def make_attributes(self, values: dict[str, Any]) -> Attributes:
@@ -241,6 +246,7 @@ class Operator:
 
 _TABLE: dict[str, Operator] = {}
 _FOLDED: dict[str, str] = {}
+_MODULES: dict[str, str] = {}
 _loaded = False
 
 
@@ -263,16 +269,21 @@ def operator(name: str, *, family: str, traits: Trait, since: int = 1) -> Callab
                 regions.append(dataclasses.replace(annotation, name=key))
             else:
                 fields.append((key, AttributeKind.of(annotation), cls.__dict__.get(key, dataclasses.MISSING)))
-        rules = {r: cls.__dict__[r] for r in ("infer", "reference", "decompose") if r in cls.__dict__}
+        rules = {r: cls.__dict__[r] for r in RULES if r in cls.__dict__}
         op = Operator(
             name, family, inspect.cleandoc(cls.__doc__ or ""), traits, since, operands, regions, fields, rules
         )
         _check_definition(op)
+        plugins.check_name(name, cls.__module__)
         if name in _TABLE:
-            raise IrcError(f"operator {name} is defined twice")
+            raise IrcError(f"operator {name} is defined twice: in {_MODULES[name]} and in {cls.__module__}")
         if (other := _FOLDED.setdefault(name.lower(), name)) != name:
-            raise IrcError(f"operators {name} and {other} differ only in case; rename one")
+            raise IrcError(
+                f"operators {name} ({cls.__module__}) and {other} ({_MODULES[other]}) differ only in case; rename one"
+            )
         _TABLE[name] = op
+        _MODULES[name] = cls.__module__
+        plugins.registered(cls.__module__, lambda: (_TABLE.pop(name), _FOLDED.pop(name.lower()), _MODULES.pop(name)))
         return op
 
     return define
@@ -285,7 +296,7 @@ def _check_definition(op: Operator) -> None:
         raise IrcError(f"operator {op.name} must be either PURE or have EFFECTS")
     if not op.doc:
         raise IrcError(f"operator {op.name} has no docstring")
-    for rule in ("infer", "reference", "decompose"):
+    for rule in RULES:
         if (function := getattr(op, rule)) is not None:
             check_rule(op, function, f"{rule} of {op.name}")
 
@@ -315,21 +326,63 @@ def load() -> None:
 
 
 def get(name: str) -> Operator:
-    """The operator called `name`; IrcError with a suggestion if there is none."""
-    load()
-    try:
-        return _TABLE[name]
-    except KeyError:
-        raise IrcError(f"no operator is called {name!r}{did_you_mean(name, _TABLE)}") from None
+    """The operator called `name`; IrcError with a suggestion if there is none, or its plug-in is missing or broken."""
+    found = find(name)
+    if found is None:
+        raise IrcError(f"no operator is called {name!r}{missing_plugin(name) or did_you_mean(name, _TABLE)}")
+    return found
 
 
 def find(name: str) -> Operator | None:
-    """The operator called `name`, or None."""
+    """The operator called `name`, or None.  `namespace.Name` loads its plug-in; PluginError if that is broken."""
     load()
-    return _TABLE.get(name)
+    found = _TABLE.get(name)
+    if found is None and (namespace := plugins.namespace(name)):
+        plugins.load_named(plugins.OPERATORS, namespace)
+        found = _TABLE.get(name)
+    return found
+
+
+def missing_plugin(name: str, distribution: str | None = None) -> str:
+    """What must be installed so that there is the operator `namespace.Name`; empty if that is not what is missing.
+
+    `distribution` is where the operator came from, if that is known.
+    """
+    namespace = plugins.namespace(name)
+    if not namespace or any(known.startswith(f"{namespace}.") for known in _TABLE):
+        return ""
+    which = f"pip install {distribution}" if distribution else (
+        f"install the distribution that has the entry point {namespace!r} in the group {plugins.OPERATORS}"
+    )  # fmt: skip
+    return f"; the plug-in of the namespace {namespace!r} is not installed: {which}"
+
+
+def is_namespace(name: str) -> bool:
+    """Whether operators `name.Something` may exist: some are defined, or a plug-in that is installed declares them."""
+    load()
+    return any(known.startswith(f"{name}.") for known in _TABLE) or bool(plugins.entries(plugins.OPERATORS, name))
+
+
+def load_plugins() -> list[plugins.Broken]:
+    """Define the operators of all plug-ins; those that cannot be loaded."""
+    load()
+    return plugins.load_group(plugins.OPERATORS)
 
 
 def all_operators() -> Iterable[Operator]:
-    """Every operator, sorted by family (grid order) and name."""
+    """Every operator of irc and of the plug-ins loaded so far, sorted by family (grid order) and name."""
     load()
     return sorted(_TABLE.values(), key=lambda op: (FAMILIES.index(op.family), op.name))
+
+
+class Namespace:
+    """`owner.sample.Gate` for owners that have a method for every operator: asks `owner` for `sample.Gate`."""
+
+    def __init__(self, owner: Any, name: str) -> None:
+        self._owner = owner
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._owner, f"{self._name}.{name}")

@@ -216,6 +216,15 @@ class Rewriter:
         self.changes.append(Change("move", node.label, self.label))
         self.touch(node)
 
+    def move_to_start(self, node: Node, graph: Graph) -> None:
+        """Move a node to the start of a graph, which may be empty; dominance is the caller's affair here too."""
+        if node.graph is None:
+            raise IrcError(f"{node.label} is not in a graph any more")
+        node.graph._unlink(node)
+        graph._insert(node, graph.first)
+        self.changes.append(Change("move", node.label, self.label))
+        self.touch(node)
+
     def inline_graph(self, graph: Graph, arguments: Sequence[Value], before: Node) -> tuple[Value, ...]:
         """Move the nodes of a sub-graph before `before` with its inputs replaced; its outputs come back.
 

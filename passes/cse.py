@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import numpy as np
+
+from ..ir.data import Data
 from ..ir.graph import Constant, Graph, Node
 from ..ir.model import Model
 from ..ir.operators import Trait
@@ -13,8 +16,10 @@ from ..ir.rewrite import Rewriter
 from .dce import Effects
 from .manager import Level, Pass, register
 
-_MERGED_BY_CONTENT = 1 << 16
-"""Bytes up to which constants are compared by content; larger ones only if they share their Data."""
+_SMALL = 1 << 16
+"""Bytes up to which constants are hashed at once; larger ones only where a few elements are those of another one."""
+_SAMPLED = 64
+"""Elements, evenly spread, that tell most large constants apart without reading them."""
 _UNTOUCHED = frozenset({"optimization_barrier"})
 
 
@@ -27,7 +32,8 @@ class Cse(Pass):
 
     Equal: operator, operands (in either order where the operator commutes), attributes bit by bit, result types.  Nodes
     with effects or graphs of their own stay.  `across-graphs`: inner graphs use what outer ones have computed.
-    `constants`: equal constants become one first.
+    `constants`: constants of equal type and bits become one first, whichever functions and graphs use them.  Contents
+    are hashed once and piece by piece, mapped files included, and large ones only if a sample does not tell them apart.
     """
 
     name: ClassVar[str] = "cse"
@@ -45,20 +51,51 @@ class Cse(Pass):
 
 
 def _merge_constants(model: Model, rewriter: Rewriter) -> None:
-    first: dict[Hashable, Constant] = {}
+    groups: dict[Hashable, list[Constant]] = {}
+    for constant in model.constants.values():
+        if constant.data is not None:
+            groups.setdefault((constant.data.dtype, constant.data.shape), []).append(constant)
     merged: list[Constant] = []
-    for constant in list(model.constants.values()):
-        data = constant.data
-        if data is None:
-            continue
-        key: Hashable = id(data)  # the model keeps the object alive while the table stands
-        if data.nbytes <= _MERGED_BY_CONTENT:
-            key = (data.dtype, data.shape, data.digest)
-        kept = first.setdefault(key, constant)
-        if kept is not constant and constant.has_uses:
-            rewriter.replace_uses(constant, kept)
-            merged.append(constant)
+    for group in groups.values():
+        for same in _equal_contents(group):
+            kept, *others = same
+            for constant in others:
+                if constant.has_uses:
+                    rewriter.replace_uses(constant, kept)
+                    merged.append(constant)
     rewriter.erase_constants(merged)
+
+
+def _equal_contents(group: list[Constant]) -> Iterable[list[Constant]]:
+    """Constants of one type by equal bits, in order.  Each row of keys is asked only where the one before agrees."""
+    rows = [group]
+    for key in (_sample, _digest):
+        rows = [part for row in rows for part in ([row] if len(set(map(_identity, row))) == 1 else _split(row, key))]
+    return rows
+
+
+def _split(row: list[Constant], key: Callable[[Data], Hashable]) -> Iterable[list[Constant]]:
+    parts: dict[Hashable, list[Constant]] = {}
+    for constant in row:
+        assert constant.data is not None
+        parts.setdefault(key(constant.data), []).append(constant)
+    return parts.values()
+
+
+def _identity(constant: Constant) -> int:
+    return id(constant.data)  # the model keeps the object alive meanwhile
+
+
+def _sample(data: Data) -> Hashable:
+    """A few elements of a large constant: of a mapped file, as many pages are read."""
+    if data.nbytes <= _SMALL or data.dtype.is_string:
+        return b""
+    places = np.unravel_index(np.linspace(0, data.size - 1, _SAMPLED).astype(np.int64), data.shape)
+    return data.numpy()[places].tobytes()
+
+
+def _digest(data: Data) -> Hashable:
+    return data.digest
 
 
 @dataclass
@@ -86,7 +123,7 @@ def _merge_nodes(root: Graph, rewriter: Rewriter, effects: Effects, across_graph
             stack.pop()
             continue
         scope.inner = list(node.all_graphs())[::-1]
-        found = _key(node, effects)
+        found = key_of(node, effects)
         if found is None:
             continue
         kept = scope.table.setdefault(found, node)
@@ -96,7 +133,7 @@ def _merge_nodes(root: Graph, rewriter: Rewriter, effects: Effects, across_graph
             rewriter.replace(node, kept.results)
 
 
-def _key(node: Node, effects: Effects) -> Hashable | None:
+def key_of(node: Node, effects: Effects) -> Hashable | None:
     """What equal nodes have in common; None for a node that must stay."""
     op = node.op
     if not op.is_pure or any(node.all_graphs()) or not node.results or op.name in _UNTOUCHED or effects.of(node):

@@ -56,6 +56,10 @@ class Effects:
                 self._graphs[graph] = any(map(self.of, graph.nodes))
             self._functions[name] = self._graphs[body]
 
+    def add(self, graph: Graph) -> None:
+        """Take in a graph that a pass has written since; the graphs inside it must be known."""
+        self._graphs[graph] = any(map(self.of, graph.nodes))
+
     def of(self, node: Node) -> bool:
         if Trait.EFFECTS in node.op.traits:
             return True

@@ -11,6 +11,7 @@ import typing
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, TypeVar
 
+from ..ir import plugins
 from ..ir.errors import IrcError, did_you_mean
 from ..ir.model import Model
 from ..ir.rewrite import Rewriter
@@ -63,11 +64,17 @@ class Pass:
 
     `level` is the highest level that a model may have when the pass runs, `reaches` the level it has afterwards.  `run`
     changes the model through the rewriter, whose log says whether anything happened.
+
+    `requires` names passes that a pipeline must run before this one.  `after` and `before` name passes that, where a
+    pipeline has them, first run before this one first runs, or behind it.  A pipeline that breaks this is refused.
     """
 
     name: ClassVar[str] = ""
     level: ClassVar[Level] = Level.LEGAL
     reaches: ClassVar[Level] = Level.IMPORTED
+    requires: ClassVar[tuple[str, ...]] = ()
+    after: ClassVar[tuple[str, ...]] = ()
+    before: ClassVar[tuple[str, ...]] = ()
 
     def run(self, model: Model, rewriter: Rewriter) -> None:
         """Change the model; raise IrcError if it cannot be what the options ask for."""
@@ -107,6 +114,7 @@ def register(cls: P) -> P:
         raise IrcError(f"the pass {cls.name!r} needs a docstring that shows before and after")
     if (other := _REGISTRY.setdefault(cls.name, cls)) is not cls:
         raise IrcError(f"two passes are called {cls.name!r}: {other.__module__} and {cls.__module__}")
+    plugins.registered(cls.__module__, lambda: _REGISTRY.pop(cls.name, None))
     return cls
 
 
@@ -121,8 +129,10 @@ def _load() -> None:
 
 
 def get_pass(name: str) -> type[Pass]:
-    """The pass registered as `name`; IrcError with a suggestion if there is none."""
+    """The pass registered as `name`, perhaps by a plug-in; IrcError with a suggestion if there is none."""
     _load()
+    if name not in _REGISTRY:
+        plugins.load_named(plugins.PASSES, name, _own(), _accept)
     try:
         return _REGISTRY[name]
     except KeyError:
@@ -130,9 +140,30 @@ def get_pass(name: str) -> type[Pass]:
 
 
 def all_passes() -> Iterable[type[Pass]]:
-    """Every registered pass, sorted by name."""
+    """Every pass of irc and of the plug-ins loaded so far, sorted by name."""
     _load()
     return [_REGISTRY[name] for name in sorted(_REGISTRY)]
+
+
+def load_plugins() -> list[plugins.Broken]:
+    """Register the passes of all plug-ins; those that cannot be loaded."""
+    _load()
+    return plugins.load_group(plugins.PASSES, None, _own(), _accept)
+
+
+def _own() -> set[str]:
+    return {name for name, cls in _REGISTRY.items() if plugins.is_own(cls.__module__)}
+
+
+def _accept(found: Any) -> str | None:
+    """Why what an entry point names is no pass of that name; registers it if it is one."""
+    plugin = plugins.loading()
+    if not isinstance(found, type) or not issubclass(found, Pass):
+        return f"expected a subclass of irc.passes.Pass, got {found!r}"
+    if plugin is not None and found.name != plugin.name:
+        return f"the pass calls itself {found.name!r}; entry point and pass must have one name"
+    register(found)
+    return None
 
 
 def option_name(field: str) -> str:

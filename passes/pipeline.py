@@ -18,10 +18,10 @@ from ..ir.model import Model
 from ..ir.rewrite import Rewriter
 from .manager import Pass, PassError, get_pass, level_of, make_pass, set_level
 
-_CANONICAL = "fixpoint(max=4){canonicalize,fold,cse}"
-BEFORE_FUSIONS = f"dce,{_CANONICAL}"
+_CANONICAL = "fixpoint(max=4){canonicalize,lower-loops,fold,cse}"
+BEFORE_FUSIONS = f"dce,{_CANONICAL},dce"
 """What brings a model to the form that fusions match."""
-DEFAULT = f"{BEFORE_FUSIONS},fixpoint(max=3){{fuse,{_CANONICAL}}},batch-norm,{_CANONICAL},dce"
+DEFAULT = f"{BEFORE_FUSIONS},fixpoint(max=3){{fuse,{_CANONICAL},dce}},sink-transposes,batch-norm,{_CANONICAL},dce"
 """What `irc.compile` and `irc opt` run when nothing else is asked for."""
 
 
@@ -54,7 +54,36 @@ def parse_pipeline(text: str) -> Pipeline:
 
     IrcError names the column of what is wrong.  Values with punctuation stand in quotes: `specialize{dims="B=1,S=8"}`.
     """
-    return _Parser(text).whole()
+    pipeline = _Parser(text).whole()
+    check_order(pipeline)
+    return pipeline
+
+
+def check_order(pipeline: Pipeline) -> None:
+    """IrcError unless every pass stands where its `requires`, `after` and `before` allow it."""
+    first: dict[str, int] = {}
+    steps = _flat(pipeline)
+    for i, step in enumerate(steps):
+        first.setdefault(step.name, i)
+    for step in {s.name: s for s in steps}.values():
+        own = first[step.name]
+        for name in step.requires:
+            if first.get(name, own) >= own:
+                get_pass(name)
+                raise IrcError(f"the pass {step.name!r} requires {name!r} before it: {name},{step}")
+        for name, early, late in (*((n, n, step.name) for n in step.after), *((n, step.name, n) for n in step.before)):
+            get_pass(name)  # a misspelt name must not pass in silence
+            if name in first and first[early] >= first[late]:
+                where = "after" if late == step.name else "before"
+                raise IrcError(f"the pass {step.name!r} must come {where} {name!r}; in {str(pipeline)!r} it does not")
+
+
+def _flat(pipeline: Pipeline) -> list[Pass]:
+    """The passes of a pipeline in the order of their first runs."""
+    out: list[Pass] = []
+    for item in pipeline.items:
+        out.extend(_flat(item.body) if isinstance(item, Fixpoint) else [item])
+    return out
 
 
 _TOKEN = re.compile(r"""\s*(?:("[^"]*"|'[^']*')|([^\s{}(),="']+)|([{}(),=]))""")
@@ -308,6 +337,7 @@ def run_pipeline(
     """
     for name in {*print_after, *disable}:
         get_pass(name)  # a misspelt name must not pass in silence
+    check_order(pipeline)
     report = PipelineReport() if report is None else report
     original = clone_model(model) if original is None else original
     run = _Run(model, original, verify_each, print_after, print_changed, disable, report, write)

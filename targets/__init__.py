@@ -7,6 +7,7 @@ import importlib.util
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..ir import plugins
 from ..ir.errors import IrcError, did_you_mean
 
 if TYPE_CHECKING:
@@ -21,18 +22,53 @@ _MODULES = {
 
 
 def names() -> list[str]:
-    """Names of all targets."""
+    """Names of irc's own targets."""
     return list(_MODULES)
+
+
+def plugin_names() -> tuple[list[str], list[plugins.Broken]]:
+    """Names of the targets of plug-ins, which are imported for it, and the plug-ins that cannot be."""
+    broken = plugins.load_group(plugins.TARGETS, None, _MODULES, _accept)
+    bad = {b.plugin for b in broken}
+    return [p.name for p in plugins.entries(plugins.TARGETS) if p not in bad], broken
 
 
 def describe(name: str) -> str:
     """One line about a target."""
-    return _MODULES[name][3]
+    return _MODULES[name][3] if name in _MODULES else (_class(name).__doc__ or name).strip().splitlines()[0]
 
 
 def missing(name: str) -> list[str]:
     """Modules that the target needs and this environment lacks."""
-    return [m for m in _MODULES[name][2] if importlib.util.find_spec(m) is None]
+    needed = _MODULES[name][2] if name in _MODULES else _class(name).requires
+    return [m for m in needed if importlib.util.find_spec(m) is None]
+
+
+def _class(name: str) -> type[Target]:
+    """The class of a target; IrcError if there is none of that name."""
+    if name in _MODULES:
+        module, cls, _, _ = _MODULES[name]
+        own: type[Target] = getattr(importlib.import_module(module, __package__), cls)
+        return own
+    found: type[Target] | None = plugins.load_named(plugins.TARGETS, name, _MODULES, _accept)
+    if found is None:
+        known = (*_MODULES, *(p.name for p in plugins.entries(plugins.TARGETS)))
+        raise IrcError(f"no target is called {name!r}{did_you_mean(name, known)}")
+    return found
+
+
+def _accept(found: Any) -> str | None:
+    """Why what an entry point names is no target of that name."""
+    from .base import Target
+
+    plugin = plugins.loading()
+    if not isinstance(found, type) or not issubclass(found, Target):
+        return f"expected a subclass of irc.targets.base.Target, got {found!r}"
+    if plugin is not None and getattr(found, "name", None) != plugin.name:
+        return f"the target calls itself {getattr(found, 'name', None)!r}; entry point and target must have one name"
+    if found.__abstractmethods__:
+        return f"the target lacks {', '.join(sorted(found.__abstractmethods__))}"
+    return None
 
 
 def get(spec: str) -> Target:
@@ -42,7 +78,7 @@ def get(spec: str) -> Target:
     name, brace, rest = spec.strip().partition("{")
     name = name.strip()
     if name not in _MODULES:
-        raise IrcError(f"no target is called {name!r}{did_you_mean(name, _MODULES)}")
+        _class(name)
     if brace and not rest.endswith("}"):
         raise IrcError(f"target {spec!r}: expected }} at the end")
     values: dict[str, str] = {}
@@ -55,8 +91,7 @@ def get(spec: str) -> Target:
         raise IrcError(
             f"target {name} needs the package {absent[0]!r}, which is not installed; pip install {absent[0]}"
         )
-    module, cls, _, _ = _MODULES[name]
-    target_class: type[Target] = getattr(importlib.import_module(module, __package__), cls)
+    target_class = _class(name)
     return target_class(options_from(target_class.options_class, values, name))
 
 

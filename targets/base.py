@@ -9,9 +9,11 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
+from ..ir import plugins
 from ..ir.dtypes import DType
 from ..ir.errors import IrcError, did_you_mean
 from ..ir.model import Model, Node
@@ -54,15 +56,25 @@ class LoweringTable:
                 check_rule(op, rule, f"{self.target} lowering of {name}")
                 if when is not None:
                     check_rule(op, when, f"{self.target} claim of {name}")
+                plugin = plugins.loading()
+                if plugin is not None and plugin.group == plugins.LOWERINGS and "." not in name:
+                    raise IrcError(f"a plug-in lowers operators of plug-ins; {name} is irc's own")
                 if name in self.entries:
-                    raise IrcError(f"{self.target} has two lowerings of {name}")
+                    other = self.entries[name].rule.__module__
+                    raise IrcError(f"{self.target} has two lowerings of {name}: {other} and {rule.__module__}")
                 self.entries[name] = Lowering(rule, when)
+                plugins.registered(rule.__module__, partial(self.entries.pop, name, None))
             return rule
 
         return register
 
     def find(self, name: str) -> Lowering | None:
-        return self.entries.get(name)
+        """The entry of an operator; for one of a plug-in, rules that plug-ins have for this target are loaded first."""
+        entry = self.entries.get(name)
+        if entry is None and "." in name:
+            plugins.load_group(plugins.LOWERINGS, self.target)
+            entry = self.entries.get(name)
+        return entry
 
 
 @dataclass(frozen=True)
@@ -84,12 +96,17 @@ def _spell(value: object) -> str:
 
 
 class Target(ABC):
-    """A place to run models.  Subclasses register in `targets/__init__.py` and name their options dataclass."""
+    """A place to run models.  irc's own stand in `targets/__init__.py`, those of plug-ins in the group `irc.targets`.
+
+    The first line of a subclass's docstring is what `irc targets` shows.  `requires` are modules that must be there;
+    `per_shape`: `compile` needs every size to be a number.
+    """
 
     name: ClassVar[str]
     options_class: ClassVar[type[Options]] = Options
     per_shape: ClassVar[bool] = False
     holds_any_value: ClassVar[bool] = False
+    requires: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, options: Options | None = None) -> None:
         self.options = options if options is not None else self.options_class()

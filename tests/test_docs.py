@@ -17,7 +17,7 @@ import pytest
 
 from irc.ir.operators import find
 from irc.ir.text import parse_model, print_model
-from irc.passes import all_passes
+from irc.passes import DEFAULT, all_passes
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -131,8 +131,8 @@ def test_semantics_names_operators_that_exist():
 
 
 def test_semantics_names_edge_cases_that_exist():
-    """The last column of a table names rows of tests/edges.json of one of the operators in the first."""
-    edges = {row["id"]: row["operator"] for row in json.loads((ROOT / "tests" / "edges.json").read_text())}
+    """The last column of a table names rows of testing/edges.json of one of the operators in the first."""
+    edges = {row["id"]: row["operator"] for row in json.loads((ROOT / "testing" / "edges.json").read_text())}
     rows = [line.split("|") for line in (ROOT / "docs" / "semantics.md").read_text().splitlines() if line[:3] == "| `"]
     named = [(row[1], edge) for row in rows for edge in re.findall(r"[\w-]+", row[3])]
     assert len(named) > 40
@@ -142,6 +142,11 @@ def test_semantics_names_edge_cases_that_exist():
 def test_passes_names_every_pass():
     text = (ROOT / "docs" / "passes.md").read_text()
     assert not [p.name for p in all_passes() if f"`{p.name}`" not in text]
+
+
+def test_passes_shows_the_default_pipeline():
+    text = "".join((ROOT / "docs" / "passes.md").read_text().split())
+    assert f"```{DEFAULT}```" in text
 
 
 def test_a_wrong_block_fails(tmp_path: Path):

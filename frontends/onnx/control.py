@@ -8,7 +8,7 @@ from ...ir import dims as sizes
 from ...ir.dtypes import i64
 from ...ir.errors import InferenceError
 from ...ir.facts import NeedsInts
-from ...ir.types import NeedsRank, OptionalType, SequenceType, TensorType
+from ...ir.types import NeedsRank, OptionalType, SequenceType, TensorType, symbols
 from .indexing import counted
 from .registry import onnx_op
 
@@ -151,15 +151,32 @@ class _Inner:
 def _repeated(ctx, step, state, scans, count, limit, steps, *, has_condition, backwards=None):
     """Final state (the condition left out) and stacked values of `step`, repeated while condition and limit hold."""
     backwards = backwards or (0,) * scans
+    step = _numbered(ctx, step)
     mark = ctx.importer.mark(ctx.build.graph)
     try:
         return _while(ctx, step, state, scans, count, limit, has_condition, backwards)
-    except (NeedsInts, NeedsRank, InferenceError):
+    except (NeedsInts, NeedsRank, InferenceError) as error:
         ctx.importer.undo(mark)
-        if steps is None or steps > UNROLLED:
+        few = steps is not None and steps <= UNROLLED
+        if not few and not isinstance(error, NeedsInts | NeedsRank):
             raise
         ctx.unknown.clear()
-    return _unrolled(ctx, step, state, scans, steps, has_condition, backwards)
+    if few:
+        return _unrolled(ctx, step, state, scans, steps, has_condition, backwards)
+    return _on_host(ctx, step, state, scans, limit, has_condition, backwards)
+
+
+def _numbered(ctx, step):
+    """The step, whose random operators know the iteration."""
+
+    def numbered(inner, i, state):
+        ctx.importer.rounds.append(i)
+        try:
+            return step(inner, i, state)
+        finally:
+            ctx.importer.rounds.pop()
+
+    return numbered
 
 
 def _while(ctx, step, state, scans, count, limit, has_condition, backwards):
@@ -178,6 +195,9 @@ def _while(ctx, step, state, scans, count, limit, has_condition, backwards):
             raise NeedsInts(
                 f"the carried value {i - has_condition} changes its type from {before.type} to {after.type}"
             )
+    inside = _bound_inside(body)
+    if odd := next((v for v in scanned if inside & symbols(v.type)), None):
+        raise NeedsInts(f"a scanned result of type {odd.type} has a size that the body computes")
     if scans and count is None:
         if limit is None:
             raise NeedsInts("the number of iterations, on which the scanned results' dims depend, has no bound")
@@ -191,12 +211,7 @@ def _while(ctx, step, state, scans, count, limit, has_condition, backwards):
         for b, v, back in zip(inputs, scanned, backwards, strict=True)
     ]
     body.set_outputs([inner.build.add(arguments[0], 1), *following, *written])
-    tests = importer.builder(test, ctx.build.location)
-    values = [test.add_input(v.type) for v in body.inputs]
-    checks = [values[1]] if has_condition else []
-    if limit is not None:
-        checks.append(tests.compare(values[0], limit, direction="lt"))
-    test.set_outputs([checks[0] if len(checks) == 1 else tests.and_(*checks)])
+    _set_test(ctx, body, test, limit, has_condition)
     start = ctx.build.constant(np.array(0, np.int64))
     out = ctx.build.while_((start, *state, *buffers), cond=test, body=body)
     if stops_early:
@@ -204,6 +219,61 @@ def _while(ctx, step, state, scans, count, limit, has_condition, backwards):
     ended = tuple(ctx.build.OptionalGetElement(v) if w else v for v, w in zip(out[1:], wrapped, strict=False))
     ended = ended[has_condition:]
     return (*ended, *(_rows(ctx, v, count) for v in out[1 + len(state) :]))
+
+
+def _on_host(ctx, step, state, scans, limit, has_condition, backwards):
+    """A `while` that the host repeats: states that change their shape have no rank, scanned values make sequences."""
+    importer, types = ctx.importer, [v.type for v in state]
+    while True:
+        mark = importer.mark(ctx.build.graph)
+        body, test = importer.draft(), importer.draft()
+        inner = _Inner(ctx, importer.builder(body, ctx.build.location))
+        arguments = [body.add_input(t) for t in (TensorType(i64, ()), *types)]
+        following, scanned = step(inner, arguments[0], tuple(arguments[1:]))
+        loose = [_loosened(a, v.type) for a, v in zip(types, following, strict=True)]
+        if loose == types:
+            break
+        importer.undo(mark)
+        types = loose
+    inside = _bound_inside(body)
+    elements = [TensorType(v.dtype, None) if inside & symbols(v.type) else v.type for v in scanned]
+    sequences = [ctx.build.SequenceEmpty(element=e) for e in elements]
+    inputs = [body.add_input(s.type) for s in sequences]
+    first = inner.build.constant(np.array(0, np.int64))
+    longer = [
+        inner.build.SequenceInsert(s, v, first if back else None)
+        for s, v, back in zip(inputs, scanned, backwards, strict=True)
+    ]
+    body.set_outputs([inner.build.add(arguments[0], 1), *following, *longer])
+    _set_test(ctx, body, test, limit, has_condition)
+    start = ctx.build.constant(np.array(0, np.int64))
+    out = ctx.build.while_((start, *state, *sequences), cond=test, body=body)
+    stacked = [ctx.build.ConcatFromSequence(v, axis=0, new_axis=True) for v in out[1 + len(state) :]]
+    return (*out[1 + has_condition : 1 + len(state)], *stacked)
+
+
+def _loosened(before, after):
+    """The type of a state that goes from one type to another: without rank if only the shape changes."""
+    if before == after:
+        return before
+    if not isinstance(before, TensorType) or not isinstance(after, TensorType) or before.dtype is not after.dtype:
+        raise NeedsInts(f"a carried value changes its type from {before} to {after}")
+    return TensorType(before.dtype, None)
+
+
+def _set_test(ctx, body, test, limit, has_condition):
+    """The graph that says whether another iteration follows."""
+    tests = ctx.importer.builder(test, ctx.build.location)
+    values = [test.add_input(v.type) for v in body.inputs]
+    checks = [values[1]] if has_condition else []
+    if limit is not None:
+        checks.append(tests.compare(values[0], limit, direction="lt"))
+    test.set_outputs([checks[0] if len(checks) == 1 else tests.and_(*checks)])
+
+
+def _bound_inside(body):
+    """Symbols that nodes of the body bind: they mean nothing outside."""
+    return {n.keywords["dim"] for n in body.walk() if n.op.name == "bind_dim"}
 
 
 def _rows(ctx, x, count):

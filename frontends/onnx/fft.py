@@ -7,6 +7,7 @@ import numpy as np
 from ...ir import dims as sizes
 from ...ir.dtypes import i64
 from ...ir.facts import NeedsInts
+from ...ir.ops.shape.positions import sliced
 from .registry import onnx_op
 
 
@@ -41,16 +42,27 @@ def _dft(ctx, x, dft_length, axis, inverse, onesided):
     back = tuple(last.index(i) for i in range(rank))
     taken = length // 2 + 1 if onesided and inverse else length
     columns = [_of_length(ctx, b.transpose(_part(ctx, x, i), permutation=last), taken) for i in range(parts)]
-    if onesided and not inverse:
+    if parts == 1 and not inverse:
         out = b.fft(columns[0], fft_type="rfft", fft_length=(length,))
     else:
         zero = b.full(0, x.dtype, columns[0].dims) if parts == 1 else columns[1]
         kind = "irfft" if onesided else "ifft" if inverse else "fft"
         out = b.fft(b.complex(columns[0], zero), fft_type=kind, fft_length=(length,))
     results = [out] if onesided and inverse else [b.real(out), b.imag(out)]
+    if parts == 1 and not inverse and not onesided:
+        results = [_mirrored(b, part, length, odd) for part, odd in zip(results, (False, True), strict=True)]
     rows = [b.transpose(r, permutation=back) for r in results]
     rows = [b.reshape(r, dims=(*r.dims, 1)) for r in rows]
     return rows[0] if len(rows) == 1 else b.concatenate(tuple(rows), axis=rank)
+
+
+def _mirrored(b, half, length, odd):
+    """All bins of a real signal from the first length // 2 + 1: bin length - k is the conjugate of bin k, exactly."""
+    count, axis = (length - 1) // 2, half.rank - 1
+    if count < 1:
+        return half
+    rest = b.reverse(sliced(b, half, axis, 1, 1 + count), axes=(axis,))
+    return b.concatenate((half, b.negate(rest) if odd else rest), axis=axis)
 
 
 def _part(ctx, x, index):

@@ -14,14 +14,14 @@ from ...ir.build import Builder
 from ...ir.dims import Assumption
 from ...ir.errors import FormatError, InferenceError
 from ...ir.facts import NeedsInts
-from ...ir.model import Constant, Graph, Location, Model, Node, Value
+from ...ir.model import Constant, Function, Graph, Location, Model, Node, Value
 from ...ir.rewrite import Rewriter
 from ...ir.types import NeedsRank, Type
 from . import bodies, late, registry
 from .check import Findings
 from .context import Context, Expanded, Refused
 from .reading import MAX_DEPTH, Source
-from .registry import Entry
+from .registry import MISSING, Entry
 from .schemas import check_attributes, check_counts, schema_of, type_mismatch
 from .scope import POISON, Frame, InvalidNode, Poisoned, Scope, check_names, inner_graphs, label, ordered
 from .signature import type_of
@@ -54,6 +54,10 @@ class Importer:
         self.count = 0
         self.bound_dims = 0
         self.types_late = False
+        self.main: Function | None = None
+        """The function that the model's graph becomes; None while a late node is typed."""
+        self.rounds: list[Value] = []
+        """Iteration numbers of the loops whose bodies are being imported, outer ones first."""
         self.read: dict[Value, None] = {}
         self.drafts: list[Graph] = []
         self.frozen: dict[tuple[Graph, Value], Value] = {}
@@ -210,7 +214,7 @@ class Importer:
         """Results by a handler."""
         schema = schema_of(domain, ctx.node.op_type, ctx.version)
         attributes = self.attributes(ctx.frame, ctx.node)
-        for name in attributes.keys() - entry.attributes:
+        for name in () if entry.open else attributes.keys() - entry.attributes:
             ctx.refuse(f"the attribute {name!r} is not supported")
         if schema is not None:
             check_counts(ctx, schema, operands)
@@ -220,6 +224,8 @@ class Importer:
                     attributes[name] = self.attribute(ctx.frame, declared.default_value)
                 if declared.required and name not in attributes and name in entry.attributes:
                     ctx.fail(f"the attribute {name!r} is missing")
+        else:
+            _check_signature(ctx, entry, operands, attributes)
         given = list(operands)
         if not entry.variadic:
             if len(given) > entry.positional and any(v is not None for v in given[entry.positional :]):
@@ -345,6 +351,25 @@ class Importer:
         raise self.source.fail(f"the attribute {proto.name!r} has the unknown type {proto.type}")
 
 
+def _check_signature(ctx: Context, entry: Entry, operands: Sequence[Value | None], attributes: dict[str, Any]) -> None:
+    """Without a definition of onnx's, the handler says which inputs and attributes must be there."""
+    for i in entry.required:
+        if i >= len(operands):
+            ctx.fail(f"takes at least {entry.required[-1] + 1} inputs, got {len(operands)}")
+        if operands[i] is None:
+            ctx.fail(f"the input {i} is missing")
+    for name, default in entry.defaults.items():
+        if name not in attributes:
+            if default is MISSING:
+                ctx.fail(f"the attribute {name!r} is missing")
+        elif default is not MISSING and default is not None and _kind(default) != _kind(attributes[name]):
+            ctx.fail(f"the attribute {name!r} must be {_kind(default)}, got {attributes[name]!r}")
+
+
+def _kind(value: Any) -> str:
+    return "a list" if isinstance(value, tuple) else "text" if isinstance(value, str) else "a number"
+
+
 def _guessed_kind(proto: onnx.AttributeProto) -> int:
     """The kind of an attribute written before AttributeProto had a type field."""
     kinds = onnx.AttributeProto
@@ -392,6 +417,8 @@ def domain_of(domain: str) -> str:
 
 def missing(domain: str, type_: str, version: int) -> str:
     """Why there is no handler."""
+    if broken := registry.broken(domain):
+        return f"there is no handler; {'; '.join(map(str, broken))}"
     if registry.known(domain, type_):
         return f"is not supported in version {version} of the operator set"
     if domain in registry.domains():

@@ -46,6 +46,7 @@ def _imported(source: Source, name: str | None) -> tuple[Model, Report]:
     model = Model(label)
     main = Function("main")
     importer = Importer(source, model, main.assumptions)
+    importer.main = main
     frame = Frame(Scope(), _opsets(source, importer))
     check_names(proto.graph, source)
     declare_initializers(frame.scope, proto.graph)

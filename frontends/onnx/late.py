@@ -23,6 +23,7 @@ from ...ir.late import captures, register_materializer
 from ...ir.model import Constant, Function, Graph, Model, Value
 from ...ir.types import SequenceType, TensorType, Type, symbols
 from .context import Context
+from .random import DRAWS
 from .reading import Source
 from .scope import Frame, Scope
 from .signature import FROM_ONNX_NAMES
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 def postpone(importer: Importer, ctx: Context, domain: str, operands: Sequence[Value | None]) -> Sequence[Value] | None:
     """Results of the generic operator for the node, or None where it cannot be postponed either."""
+    if importer.rounds and ctx.node.op_type in DRAWS:
+        return None
     attributes = importer.attributes(ctx.frame, ctx.node)
     graphs: list[Graph] = []
     payload: list[tuple[str, Any]] = []

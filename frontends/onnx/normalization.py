@@ -15,13 +15,17 @@ def softmax(ctx, x, *, axis=-1):
 
 @onnx_op(*SOFTMAXES, until=12)
 def softmax_1(ctx, x, *, axis=1):
+    return flat_softmax(ctx, ctx.node.op_type, x, axis)
+
+
+def flat_softmax(ctx, type_, x, axis):
     """Works on x flattened to a matrix at `axis`; one node where all but one of the axes behind it have size 1."""
     at = ctx.axis(axis, x)
     long = [i for i in range(at, x.rank) if sizes.equal(x.dims[i], 1) is not True]
     if len(long) <= 1:
-        return ctx.build.apply(ctx.node.op_type, x, axis=long[0] if long else at)
+        return ctx.build.apply(type_, x, axis=long[0] if long else at)
     flat = ctx.build.reshape(x, dims=(*x.dims[:at], sizes.product(x.dims[at:])))
-    return ctx.build.reshape(ctx.build.apply(ctx.node.op_type, flat, axis=at), dims=x.dims)
+    return ctx.build.reshape(ctx.build.apply(type_, flat, axis=at), dims=x.dims)
 
 
 @onnx_op("BatchNormalization", since=14)

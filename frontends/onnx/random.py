@@ -11,22 +11,35 @@ from ...ir.types import TensorType
 from .registry import onnx_op
 
 KEY = "random_key"
+DRAWS = frozenset({
+    "RandomUniform", "RandomUniformLike", "RandomNormal", "RandomNormalLike", "Bernoulli", "Multinomial", "Dropout",
+})  # fmt: skip
+"""Operators that draw: in a loop they must be typed where the iteration is known."""
 
 
 def key(ctx, seed):
-    """u32[2]: of the seed and the node's name, or of the executable's key and the node's name."""
+    """u32[2]: of the seed or the executable's key, of the node's name, and of the iterations of the loops around."""
     b = ctx.build
     own = np.frombuffer(hashlib.sha256(ctx.label.encode()).digest()[:8], np.uint32)
     if seed is not None:
-        return b.constant(own ^ np.frombuffer(np.float64(seed).tobytes(), np.uint32), u32)
-    function = b.graph.function
-    if ctx.importer.types_late or function is None or b.graph is not function.body:
-        ctx.refuse("random numbers without a seed are not supported in sub-graphs and in what is typed at run time")
+        out = b.constant(own ^ np.frombuffer(np.float64(seed).tobytes(), np.uint32), u32)
+    else:
+        out = b.xor(_filled(ctx), b.constant(own, u32))
+    for i in ctx.importer.rounds:
+        number = b.reshape(b.convert(i, dtype=u32), dims=(1,))
+        zero = b.constant(np.zeros(1, np.uint32))
+        out = b.RandomBits(b.xor(out, b.concatenate((zero, number), axis=0)), dims=(2,))
+    return out
+
+
+def _filled(ctx):
+    """The input of the entry that the executable fills."""
+    function = ctx.importer.main
+    if function is None:
+        ctx.refuse("random numbers without a seed are not supported in what is typed at run time")
     marked = zip(function.inputs, function.input_attributes, strict=True)
     given = next((v for v, marks in marked if marks.get("role") == KEY), None)
-    if given is None:
-        given = function.add_input(TensorType(u32, (2,)), KEY, role=KEY)
-    return b.xor(given, b.constant(own, u32))
+    return function.add_input(TensorType(u32, (2,)), KEY, role=KEY) if given is None else given
 
 
 def _number_type(ctx, dtype, like=None):

@@ -42,9 +42,9 @@ def length(ctx, xs):
 
 @onnx_op("ConcatFromSequence")
 def concat_from_sequence(ctx, xs, *, axis, new_axis=0):
-    """Only for a sequence whose elements are known here."""
+    """On the device for a sequence whose elements are known here; else the host joins them."""
     if xs.node is None or xs.node.op.name != "SequenceConstruct":
-        ctx.refuse("the elements of the sequence are known only at run time")
+        return ctx.build.ConcatFromSequence(xs, axis=axis, new_axis=bool(new_axis))
     ctx.read.append(xs)
     elements = [e for e in xs.node.operands if e is not None]
     at_axis = ctx.axis(axis, elements[0], extra=int(bool(new_axis)))

@@ -45,7 +45,7 @@ def broadcast(*sizes: Size) -> Size:
     """The size of one axis after NumPy broadcasting; of no sizes, 1.
 
     1s drop out and equal sizes merge.  A size that cannot be 1, a number above all, decides: the others must be 1 or
-    equal to it, which is assumed unless it is provably false.  Raises DimError for sizes that cannot broadcast.
+    equal to it, which is assumed unless it is provably false; so does n beside min(n, 512).  Raises DimError for sizes that cannot broadcast.
     """
     distinct = [size for size in _flattened("bcast", sizes) if size != 1]
     if len(distinct) == 1:
@@ -60,8 +60,18 @@ def broadcast(*sizes: Size) -> Size:
             raise DimError(f"sizes {a} and {b} do not broadcast: expected equal sizes, or one of them 1")
     if decided and isinstance(decided[-1], int):
         return decided[-1]
-    kept = decided or kept
+    kept = decided or [size for size in kept if not any(_bounds(other, size) for other in kept)]
     return kept[0] if len(kept) == 1 else atom_size("bcast", *kept) if kept else 1
+
+
+def _bounds(size: Size, cut: Size) -> bool:
+    """Whether `cut` is min(size, c, ...) with every c above 1: it is 1 only where `size` is, so they must be equal."""
+    atom = only_atom(cut, "min")
+    return (
+        atom is not None
+        and size in atom.args
+        and all(less_equal(2, other) is True for other in atom.args if other != size)
+    )
 
 
 FUNCTIONS.update(max=maximum, min=minimum, bcast=broadcast)

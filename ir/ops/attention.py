@@ -85,13 +85,18 @@ def _attention(ctx, q, k, v, mask, sinks, *, scale, softcap, causal, kv_offset, 
         scores = b.select(mask, scores, nothing) if hides else b.add(scores, converted(b, mask, wide))
     if causal or window >= 0:
         scores = b.select(_visible(b, queries, keys, causal, kv_offset, window), scores, nothing)
-    powers = _probabilities(b, scores, sinks, zero_masked_rows)
-    powers = converted(b, powers, v.dtype)
+    total = None
+    if v.dtype is wide:
+        powers = _probabilities(b, scores, sinks, zero_masked_rows)
+    else:
+        powers, total = _powers(b, scores, sinks, zero_masked_rows, v.dtype)
     powers = b.reshape(powers, dims=(*split, queries, keys)) if grouped else powers
     y = b.dot_general(
-        powers, v, lhs_batching=lead, rhs_batching=lead, lhs_contracting=(powers.rank - 1,), rhs_contracting=(2,)
-    )
-    return b.reshape(y, dims=(batch, heads, queries, v.dims[3])) if grouped else y
+        powers, v, lhs_batching=lead, rhs_batching=lead, lhs_contracting=(powers.rank - 1,), rhs_contracting=(2,),
+        result=None if total is None else wide,
+    )  # fmt: skip
+    y = b.reshape(y, dims=(batch, heads, queries, v.dims[3])) if grouped else y
+    return converted(b, y if total is None else b.divide(y, total), v.dtype)
 
 
 def _visible(b, queries, keys, causal, kv_offset, window):
@@ -110,6 +115,12 @@ def _probabilities(b, scores, sinks, zero_masked_rows):
     """Softmax over the last axis with one extra logit a head; see `Attention` for rows that see nothing."""
     if sinks is None and not zero_masked_rows:
         return b.Softmax(scores, axis=-1)
+    powers, total = _powers(b, scores, sinks, zero_masked_rows, scores.dtype)
+    return b.divide(powers, total)
+
+
+def _powers(b, scores, sinks, zero_masked_rows, dtype):
+    """Probabilities as (powers of e in `dtype`, their sums): rounding the powers leaves shares that add to 1."""
     axis = scores.rank - 1
     top = reduced(b, scores, (axis,), True, "max")
     if sinks is not None:
@@ -118,14 +129,14 @@ def _probabilities(b, scores, sinks, zero_masked_rows):
     if zero_masked_rows:
         hidden = b.compare(top, b.constant(-np.inf, scores.dtype), direction="eq")
         top = b.select(hidden, b.constant(0, scores.dtype), top)
-    powers = b.exponential(b.subtract(scores, top))
-    total = reduced(b, powers, (axis,), True, "sum")
+    powers = converted(b, b.exponential(b.subtract(scores, top)), dtype)
+    total = reduced(b, converted(b, powers, scores.dtype), (axis,), True, "sum")
     if sinks is not None:
         total = b.add(total, b.exponential(b.subtract(sinks, top)))
     if zero_masked_rows:
         empty = b.compare(total, b.constant(0, scores.dtype), direction="eq")
         total = b.select(empty, b.constant(1, scores.dtype), total)
-    return b.divide(powers, total)
+    return powers, total
 
 
 def _rotary_reference(ctx, x, cos, sin, *, interleaved):
@@ -178,7 +189,8 @@ class Attention:
     Query head h reads key head h // (H / G).  softcap c > 0: c * tanh(s / c), before the mask.  mask bool (True
     attends) or additive, broadcasting to [B,H,S,T].  causal: query i sees keys j <= i + kv_offset.  window w >= 0:
     and j > i + kv_offset - w.  sinks[H]: one extra logit a head that takes probability and gives no value.
-    zero_masked_rows: a row that sees nothing is 0 (else NaN, as softmax of -inf is).  Softmax in f32 (f64 for f64).
+    zero_masked_rows: a row that sees nothing is 0 (else NaN, as softmax of -inf is).  Softmax in f32 (f64 for f64);
+    for narrower v its powers of e are rounded to that type, and the sum over them divides what v is weighted to.
     """
 
     q: Operand[FLOAT]

@@ -3,9 +3,11 @@
 from .. import dims as sizes
 from .. import dtypes, late
 from ..attributes import Symbol
+from ..clone import copy_graph
 from ..data import INLINE_LIMIT
 from ..errors import IrcError, did_you_mean
 from ..facts import Fact
+from ..graph import Graph
 from ..operators import (
     BOOL,
     EFFECTS,
@@ -34,9 +36,12 @@ def listed(types):
 
 
 def agree(ctx, wanted, got, message):
-    """The types are equal; unproved equality of dims is assumed."""
+    """The types are equal, or `got` leaves the rank open; unproved equality of dims is assumed."""
     if not isinstance(wanted, TensorType) or not isinstance(got, TensorType):
         ctx.need(wanted == got, message)
+        return
+    if got.dims is None and wanted.dims is not None:
+        ctx.need(wanted.dtype is got.dtype, message)
         return
     ranks = tuple(None if t.dims is None else len(t.dims) for t in (wanted, got))
     ctx.need(wanted.dtype is got.dtype and ranks[0] == ranks[1], message)
@@ -137,6 +142,15 @@ class If:
     def reference(ctx, predicate, *, then, else_):
         return (yield ctx.steps(then if predicate else else_))
 
+    def vjp(ctx, predicate, *, then, else_):
+        """The branch that ran is computed again, then backwards."""
+        yes, no = ctx.pullbacks((then, else_))
+        ctx.to_captures(ctx.build.if_(predicate, then=yes, else_=no))
+
+
+def _either(build, index, number, branch, rest):
+    return build.if_(build.compare(index, number, direction="eq"), then=branch, else_=rest)
+
 
 @operator("case", family="control", traits=PURE)
 class Case:
@@ -154,10 +168,36 @@ class Case:
         inside = 0 <= int(index) < len(branches)
         return (yield ctx.steps(branches[int(index) if inside else -1]))
 
+    def decompose(ctx, index, *, branches):
+        """Nested ifs, the last branch innermost."""
+        if len(branches) == 1:
+            twin = Graph()
+            copy_graph(branches[0], twin, {})
+            return ctx.build.if_(ctx.build.constant(True), then=branches[0], else_=twin)
+        rest = branches[-1]
+        reached = min(len(branches) - 1, int(index.dtype.max_value()) + 1)
+        for i in reversed(range(1, reached)):
+            rest = ctx.build.region([], lambda b, i=i, rest=rest: _either(b, index, i, branches[i], rest))
+        return _either(ctx.build, index, 0, branches[0], rest)
+
+    def vjp(ctx, index, *, branches):
+        """The branch that ran is computed again, then backwards."""
+        ctx.to_captures(ctx.build.case(index, branches=ctx.pullbacks(branches)))
+
+
+def _after_rounds(init, kept, state):
+    """The fact of a state after any number of rounds."""
+    if isinstance(state.type, TensorType) and state.type.dims is None:
+        return Fact(state.type)
+    return Fact(init.type, init.ints if kept else None)
+
 
 @operator("while", family="control", traits=PURE)
 class While:
-    """Repeats body while cond holds.  cond(state..) -> bool scalar; body(state..) -> state.. of the same types."""
+    """Repeats body while cond holds.  cond(state..) -> bool scalar; body(state..) -> state.. of the same types.
+
+    A state whose shape changes has no rank in cond and body, whatever its initial value has; the host repeats these.
+    """
 
     inits: AnyValues
     cond: Region
@@ -176,7 +216,8 @@ class While:
                     ctx, init.type, value.type, f"{state}: {what} {value.type}, its initial value has type {init.type}"
                 )
         kept = (new is old for new, old in zip(body.outputs, body.inputs, strict=True))
-        return unwrapped(Fact(x.type, x.ints if same else None) for x, same in zip(inits, kept, strict=True))
+        rows = zip(inits, kept, body.inputs, strict=True)
+        return unwrapped(_after_rounds(x, same, v) for x, same, v in rows)
 
     def reference(ctx, inits, *, cond, body):
         state = tuple(inits)

@@ -10,6 +10,7 @@ from ..facts import Fact
 from ..operators import FLOAT, NUMERIC, PURE, Operand, operator
 from ..types import TensorType
 from . import sliding
+from .cotangents import convolution_vjp
 from .linalg import product_array, whole
 from .sampling import interpolated
 from .shape.positions import sliced
@@ -259,6 +260,7 @@ class Convolution:
     result: DType | None = None
     infer = _convolution_type
     reference = _convolution_reference
+    vjp = convolution_vjp
 
 
 @operator("Conv", family="convolution", traits=PURE)

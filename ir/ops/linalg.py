@@ -5,14 +5,13 @@ from typing import Literal
 
 import numpy as np
 
-from .. import dtypes
-from ..dims import Size, broadcast, equal, product
+from ..dims import Size, broadcast, equal
 from ..dtypes import DType
 from ..facts import Fact
 from ..operators import FLOAT, INEXACT, NUMERIC, PURE, Operand, Variadic, operator
 from ..types import TensorType
-from . import equations
-from .widening import converted, count, wide_array, widened
+from . import elimination, equations
+from .widening import converted, wide_array
 
 
 def _dot_type(ctx, lhs, rhs, *, lhs_contracting, rhs_contracting, lhs_batching, rhs_batching, precision, result):
@@ -122,6 +121,31 @@ def product_array(x: np.ndarray, result: np.dtype) -> np.ndarray:
 def whole(x: np.ndarray, dtype: DType) -> np.ndarray:
     """Sums of products as integers again, if the result is one; they are below 2^53, so exact."""
     return x.astype(np.int64) if dtype.is_integer and x.dtype == np.float64 else x
+
+
+def _dot_vjp(ctx, lhs, rhs, *, lhs_contracting, rhs_contracting, lhs_batching, rhs_batching, precision, result):
+    b, g = ctx.build, ctx.cotangent
+    batch = tuple(range(len(lhs_batching)))
+    left = free_axes(lhs.rank, lhs_batching, lhs_contracting)
+    right = free_axes(rhs.rank, rhs_batching, rhs_contracting)
+    own = {"left": [len(batch) + i for i in range(len(left))]}
+    own["right"] = [len(batch) + len(left) + i for i in range(len(right))]
+
+    def of(x, other, x_axes, other_axes, kept, gone, other_free):
+        """The cotangent of x: g with the other operand, whose free axes go; then axes in the order of x."""
+        y = b.dot_general(
+            g, converted(b, other, g.dtype), lhs_contracting=tuple(own[gone]), rhs_contracting=tuple(other_free),
+            lhs_batching=batch, rhs_batching=other_axes[1], precision=precision,
+        )  # fmt: skip
+        pairs = sorted(zip(other_axes[0], x_axes[0], strict=True))
+        order = [*x_axes[1], *kept, *(a for _, a in pairs)]
+        return converted(b, b.transpose(y, permutation=tuple(order.index(i) for i in range(x.rank))), x.dtype)
+
+    of_lhs, of_rhs = (lhs_contracting, lhs_batching), (rhs_contracting, rhs_batching)
+    return (
+        of(lhs, rhs, of_lhs, of_rhs, left, "right", right),
+        of(rhs, lhs, of_rhs, of_lhs, right, "left", left),
+    )
 
 
 def _dot_reference(ctx, lhs, rhs, *, lhs_contracting, rhs_contracting, lhs_batching, rhs_batching, precision, result):
@@ -269,39 +293,20 @@ def _det_reference(ctx, x):
 
 
 def _det(ctx, x):
-    """Gaussian elimination with row exchanges, one column after the other."""
-    b = ctx.build
-    n, batch = x.dims[-1], product(x.dims[:-2])
-    if equal(n, 0) is True:
-        return b.full(1, x.dtype, x.dims[:-2])
-    wide = b.reshape(widened(b, x), dims=(batch, n, n))
-    rows = b.iota(dtype=dtypes.i64, dims=(1, n, 1), axis=1)
+    return elimination.determinant(ctx.build, x)
 
-    def step(inner, k, a, det):
-        zero, k3 = inner.constant(0, dtypes.i64), inner.reshape(k, dims=(1, 1, 1))
-        here = inner.dynamic_slice(a, (zero, zero, k), sizes=(batch, n, 1))
-        size = inner.select(inner.compare(rows, k3, direction="ge"), inner.abs(here), inner.constant(-1, a.dtype))
-        chosen = inner.compare(rows, inner.ArgMax(size, axis=1), direction="eq")
-        nothing = inner.constant(0, a.dtype)
-        pivot_row = inner.reshape(
-            inner.reduce(inner.select(chosen, a, nothing), axes=(1,), kind="sum"), dims=(batch, 1, n)
-        )
-        top_row = inner.dynamic_slice(a, (zero, k, zero), sizes=(batch, 1, n))
-        a = inner.select(chosen, top_row, a)
-        pivot = inner.dynamic_slice(pivot_row, (zero, zero, k), sizes=(batch, 1, 1))
-        stays = inner.compare(inner.ArgMax(size, axis=1), k3, direction="eq")
-        det = inner.multiply(det, inner.select(stays, pivot, inner.negate(pivot)))
-        safe = inner.select(inner.compare(pivot, nothing, direction="eq"), inner.constant(1, a.dtype), pivot)
-        factor = inner.divide(inner.dynamic_slice(a, (zero, zero, k), sizes=(batch, n, 1)), safe)
-        return inner.add(k, 1), inner.subtract(a, inner.multiply(factor, pivot_row)), det
 
-    start = b.constant(0, dtypes.i64)
-    inits = (start, wide, b.full(1, wide.dtype, (batch, 1, 1)))
-    types = [v.type for v in inits]
-    size = count(b, (n,), dtypes.i64)
-    cond = b.region(types, lambda inner, k, a, det: inner.compare(k, size, direction="lt"))
-    *_, det = b.while_(inits, cond=cond, body=b.region(types, step))
-    return converted(b, b.reshape(det, dims=x.dims[:-2]), x.dtype)
+def _inverse_type(ctx, x):
+    square(ctx, x)
+    return x.with_dims(x.dims)
+
+
+def _inverse_reference(ctx, x):
+    return np.linalg.inv(wide_array(x)) if x.size else x
+
+
+def _inverse(ctx, x):
+    return elimination.inverse(ctx.build, x)
 
 
 @operator("dot_general", family="linalg", traits=PURE)
@@ -322,6 +327,7 @@ class DotGeneral:
     precision: Literal["default", "high", "highest"] = "highest"
     result: DType | None = None
     infer = _dot_type
+    vjp = _dot_vjp
     reference = _dot_reference
 
 
@@ -398,3 +404,13 @@ class Det:
     infer = _det_type
     reference = _det_reference
     decompose = _det
+
+
+@operator("Inverse", family="linalg", traits=PURE)
+class Inverse:
+    """Inverses of [.., n, n].  Where a matrix has none, the result is infinite, NaN or meaninglessly large."""
+
+    x: Operand[FLOAT]
+    infer = _inverse_type
+    reference = _inverse_reference
+    decompose = _inverse

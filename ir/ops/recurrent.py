@@ -1,6 +1,7 @@
 """Recurrent layers with ONNX's conventions: weights, gate order, activations, directions, layout, sequence lengths."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from .widening import converted, count, statistics_type, wide_array
 DIRECTIONS = ("forward", "reverse", "bidirectional")
 
 
-def _layer_facts(ctx, gates, biases, names, x, w, r, b, lens, h0, hidden_size, direction, activations, layout):
+def layer_facts(ctx, gates, biases, names, x, w, r, b, lens, h0, hidden_size, direction, activations, layout):
     """(y, y_h) of a recurrent layer with `gates` gates and `names` activations a direction; checks all operands."""
     ctx.need(direction in DIRECTIONS, f"direction must be one of {', '.join(DIRECTIONS)}, got {direction!r}")
     ctx.need(layout in (0, 1), f"layout must be 0 or 1, got {layout}")
@@ -47,7 +48,7 @@ def _lstm_type(
     ctx, x, w, r, b, sequence_lens, initial_h, initial_c, p, *, hidden_size, direction, activations, activation_alpha,
     activation_beta, clip, input_forget, layout,
 ):  # fmt: skip
-    y, state = _layer_facts(
+    y, state = layer_facts(
         ctx, 4, 8, 3, x, w, r, b, sequence_lens, initial_h, hidden_size, direction, activations, layout
     )
     ctx.same_dtype(x, initial_c, p)
@@ -62,14 +63,14 @@ def _gru_type(
     ctx, x, w, r, b, sequence_lens, initial_h, *, hidden_size, direction, activations, activation_alpha,
     activation_beta, clip, linear_before_reset, layout,
 ):  # fmt: skip
-    return _layer_facts(ctx, 3, 6, 2, x, w, r, b, sequence_lens, initial_h, hidden_size, direction, activations, layout)
+    return layer_facts(ctx, 3, 6, 2, x, w, r, b, sequence_lens, initial_h, hidden_size, direction, activations, layout)
 
 
 def _rnn_type(
     ctx, x, w, r, b, sequence_lens, initial_h, *, hidden_size, direction, activations, activation_alpha,
     activation_beta, clip, layout,
 ):  # fmt: skip
-    return _layer_facts(ctx, 1, 2, 1, x, w, r, b, sequence_lens, initial_h, hidden_size, direction, activations, layout)
+    return layer_facts(ctx, 1, 2, 1, x, w, r, b, sequence_lens, initial_h, hidden_size, direction, activations, layout)
 
 
 # Each layer is a step (gates of x, state..) -> new state.. for one direction.  The reference and the decomposition run
@@ -82,25 +83,24 @@ def _directions(direction: str) -> tuple[bool, ...]:
 
 
 def _run_arrays(
-    x, w, b, lens, states, backwards: bool, step: Callable[..., Any]
+    gates, lens, states, backwards: bool, step: Callable[..., Any]
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """(y[T,B,H], final states) of one direction on f64 arrays; x[T,B,I], w[G,I], b[G] the bias of the gates of x."""
-    gates = np.matmul(x, w.T) + b
-    y = np.zeros((*x.shape[:2], states[0].shape[-1]))
-    for t in reversed(range(x.shape[0])) if backwards else range(x.shape[0]):
-        live = np.ones((x.shape[1], 1), bool) if lens is None else (t < lens)[:, None]
+    """(y[T,B,H], final states) of one direction on f64 arrays; gates[T,B,G] are those of x, with their bias."""
+    y = np.zeros((*gates.shape[:2], states[0].shape[-1]))
+    for t in reversed(range(gates.shape[0])) if backwards else range(gates.shape[0]):
+        live = np.ones((gates.shape[1], 1), bool) if lens is None else (t < lens)[:, None]
         new = step(gates[t], *states)
         states = [np.where(live, n, s) for n, s in zip(new, states, strict=True)]
         y[t] = np.where(live, states[0], 0)
     return y, states
 
 
-def _run_values(b, x, w, bias, lens, states, backwards: bool, step: Callable[..., Any]):
-    """As `_run_arrays`, by a `while` over time."""
+def _run_values(b, x, project, bias, lens, states, backwards: bool, step: Callable[..., Any]):
+    """As `_run_arrays`, by a `while` over time; `project(x)` are the gates of x without bias."""
     time, batch, hidden = x.dims[0], x.dims[1], states[0].dims[1]
     if equal(time, 0) is True:
         return b.full(0, x.dtype, (time, batch, hidden)), states
-    gates = b.dot_general(x, w, lhs_contracting=(2,), rhs_contracting=(1,))
+    gates = project(x)
     gates = gates if bias is None else b.add(gates, bias)
     zero, size = b.constant(0, dtypes.i64), count(b, (time,), dtypes.i64)
     lens = None if lens is None else b.reshape(converted(b, lens, dtypes.i64), dims=(batch, 1))
@@ -131,15 +131,19 @@ def _part(b, x, axis: int, start: int, size: int):
     return b.slice(x, starts=starts, limits=limits, strides=(1,) * x.rank)
 
 
-def _direction(b, x, i: int):
+def row_of(b, x, i: int):
     """Row i of the leading axis, without that axis; None stays."""
     return None if x is None else b.reshape(_part(b, x, 0, i, 1), dims=x.dims[1:])
 
 
-def _layer_arrays(
-    ctx, make_step, gates, each, x, w, r, b, lens, initial, direction, names, alphas, betas, clips, layout
-):
-    """Results of a layer: every direction run by `make_step(functions, r, rb)`, stacked; `gates` gates of x."""
+def layer_arrays(
+    ctx, make_step, gates, each, x, w, r, b, lens, initial, direction, names, alphas, betas, clips, layout,
+    project=lambda x, w, i: np.matmul(x, w.T),
+):  # fmt: skip
+    """Results of a layer: every direction run by `make_step(i, functions, r, rb)`, stacked; `gates` gates of x.
+
+    `project(x, w, i)` are the gates of x in direction i, without bias; w and r have one row a gate and element.
+    """
     x, w, r = wide_array(x), wide_array(w), wide_array(r)
     if layout:
         x, initial = x.swapaxes(0, 1), [None if v is None else v.swapaxes(0, 1) for v in initial]
@@ -151,7 +155,7 @@ def _layer_arrays(
         zero = np.zeros((x.shape[1], hidden))
         states = [zero if v is None else wide_array(v[i]) for v in initial]
         step = make_step(i, gate_arrays(rows[i], clips), r[i].T, b[i, gates * hidden :])
-        y, states = _run_arrays(x, w[i], b[i, : gates * hidden], lens, states, back, step)
+        y, states = _run_arrays(project(x, w[i], i) + b[i, : gates * hidden], lens, states, back, step)
         ys.append(y)
         finals.append(states)
     y = np.stack(ys, 1)
@@ -161,13 +165,14 @@ def _layer_arrays(
     return (y, *states)
 
 
-def _layer_values(
-    ctx, make_step, gates, each, x, w, r, b, lens, initial, direction, names, alphas, betas, clips, layout
-):
-    """As `_layer_arrays`; `make_step(i, functions, r, rb)` with rb None where there is no bias."""
+def layer_values(
+    ctx, make_step, gates, each, x, w, r, b, lens, initial, direction, names, alphas, betas, clips, layout,
+    project=lambda b, x, w, i: b.dot_general(x, w, lhs_contracting=(2,), rhs_contracting=(1,)),
+):  # fmt: skip
+    """As `layer_arrays`; rb is None where there is no bias, and integer weights stay as they are."""
     build, dtype = ctx.build, x.dtype
     wide = statistics_type(dtype)
-    x, w, r = (converted(build, v, wide) for v in (x, w, r))
+    x, w, r = (converted(build, v, wide) if v.dtype.is_float else v for v in (x, w, r))
     initial = [None if v is None else converted(build, v, wide) for v in initial]
     if layout:
         x = build.transpose(x, permutation=(1, 0, 2))
@@ -177,11 +182,11 @@ def _layer_values(
     ys, finals = [], []
     for i, back in enumerate(backwards):
         zero = build.full(0, wide, (x.dims[1], hidden))
-        states = [zero if v is None else _direction(build, v, i) for v in initial]
-        bias = None if b is None else converted(build, _direction(build, b, i), wide)
+        states = [zero if v is None else row_of(build, v, i) for v in initial]
+        bias = None if b is None else converted(build, row_of(build, b, i), wide)
         wb, rb = (None if b is None else _part(build, bias, 0, k * gates * hidden, gates * hidden) for k in (0, 1))
-        step = make_step(i, gate_values(rows[i], clips), _direction(build, r, i), rb)
-        y, states = _run_values(build, x, _direction(build, w, i), wb, lens, states, back, step)
+        step = make_step(i, gate_values(rows[i], clips), row_of(build, r, i), rb)
+        y, states = _run_values(build, x, partial(_projected, build, project, w, i), wb, lens, states, back, step)
         ys.append(build.reshape(y, dims=(y.dims[0], 1, *y.dims[1:])))
         finals.append([build.reshape(v, dims=(1, *v.dims)) for v in states])
     y = ys[0] if len(ys) == 1 else build.concatenate(tuple(ys), axis=1)
@@ -192,10 +197,29 @@ def _layer_values(
     return tuple(converted(build, v, dtype) for v in (y, *states))
 
 
+def _projected(b, project, w, i, x):
+    return project(b, x, row_of(b, w, i), i)
+
+
 def _recurrent_product(b, h, r, bias):
     """h[B,H] times r[G,H], plus the bias if there is one."""
     y = b.dot_general(h, r, lhs_contracting=(1,), rhs_contracting=(1,))
     return y if bias is None else b.add(y, bias)
+
+
+def lstm_array_step(functions, recurrent, p, hidden_size, input_forget):
+    """(gates of x, h, c) -> (h, c); `recurrent(h)` are the gates of h with bias, p the peepholes[3 * H] or None."""
+    f, g, h = functions
+    peepholes = np.zeros((3, hidden_size)) if p is None else wide_array(p).reshape(3, hidden_size)
+
+    def step(gates, hidden, cell):
+        i, o, f_, c = np.split(gates + recurrent(hidden), 4, -1)
+        i = f(i + peepholes[0] * cell)
+        f_ = 1 - i if input_forget else f(f_ + peepholes[2] * cell)
+        cell = f_ * cell + i * g(c)
+        return f(o + peepholes[1] * cell) * h(cell), cell
+
+    return step
 
 
 def _lstm_reference(
@@ -203,22 +227,32 @@ def _lstm_reference(
     activation_beta, clip, input_forget, layout,
 ):  # fmt: skip
     def make_step(i, functions, r, rb):
-        f, g, h = functions
-        peepholes = np.zeros((3, hidden_size)) if p is None else wide_array(p[i]).reshape(3, hidden_size)
+        row = None if p is None else p[i]
+        return lstm_array_step(functions, lambda hidden: hidden @ r + rb, row, hidden_size, input_forget)
 
-        def step(gates, hidden, cell):
-            i, o, f_, c = np.split(gates + hidden @ r + rb, 4, -1)
-            i = f(i + peepholes[0] * cell)
-            f_ = 1 - i if input_forget else f(f_ + peepholes[2] * cell)
-            cell = f_ * cell + i * g(c)
-            return f(o + peepholes[1] * cell) * h(cell), cell
-
-        return step
-
-    return _layer_arrays(
+    return layer_arrays(
         ctx, make_step, 4, 3, x, w, r, b, sequence_lens, [initial_h, initial_c], direction, activations,
         activation_alpha, activation_beta, (clip, clip, 0.0), layout,
     )  # fmt: skip
+
+
+def lstm_step(build, functions, recurrent, p, hidden_size, input_forget):
+    """As `lstm_array_step`; p is in the type of the states, `recurrent` takes the builder too."""
+    f, g, h = functions
+    peepholes = [None if p is None else _part(build, p, 0, k * hidden_size, hidden_size) for k in range(3)]
+
+    def step(inner, gates, hidden, cell):
+        def seen(gate, k):
+            return gate if p is None else inner.add(gate, inner.multiply(peepholes[k], cell))
+
+        gates = inner.add(gates, recurrent(inner, hidden))
+        i, o, f_, c = (_part(inner, gates, 1, k * hidden_size, hidden_size) for k in range(4))
+        i = f(inner, seen(i, 0))
+        f_ = inner.subtract(inner.constant(1, i.dtype), i) if input_forget else f(inner, seen(f_, 2))
+        cell = inner.add(inner.multiply(f_, cell), inner.multiply(i, g(inner, c)))
+        return inner.multiply(f(inner, seen(o, 1)), h(inner, cell)), cell
+
+    return step
 
 
 def _lstm(
@@ -228,24 +262,14 @@ def _lstm(
     build = ctx.build
 
     def make_step(index, functions, r, rb):
-        f, g, h = functions
-        row = None if p is None else converted(build, _direction(build, p, index), r.dtype)
-        peepholes = [None if p is None else _part(build, row, 0, k * hidden_size, hidden_size) for k in range(3)]
+        row = None if p is None else converted(build, row_of(build, p, index), r.dtype)
 
-        def step(inner, gates, hidden, cell):
-            def seen(gate, k):
-                return gate if p is None else inner.add(gate, inner.multiply(peepholes[k], cell))
+        def recurrent(inner, hidden):
+            return _recurrent_product(inner, hidden, r, rb)
 
-            gates = inner.add(gates, _recurrent_product(inner, hidden, r, rb))
-            i, o, f_, c = (_part(inner, gates, 1, k * hidden_size, hidden_size) for k in range(4))
-            i = f(inner, seen(i, 0))
-            f_ = inner.subtract(inner.constant(1, i.dtype), i) if input_forget else f(inner, seen(f_, 2))
-            cell = inner.add(inner.multiply(f_, cell), inner.multiply(i, g(inner, c)))
-            return inner.multiply(f(inner, seen(o, 1)), h(inner, cell)), cell
+        return lstm_step(build, functions, recurrent, row, hidden_size, input_forget)
 
-        return step
-
-    return _layer_values(
+    return layer_values(
         ctx, make_step, 4, 3, x, w, r, b, sequence_lens, [initial_h, initial_c], direction, activations,
         activation_alpha, activation_beta, (clip, clip, 0.0), layout,
     )  # fmt: skip
@@ -269,7 +293,7 @@ def _gru_reference(
 
         return step
 
-    return _layer_arrays(
+    return layer_arrays(
         ctx, make_step, 3, 2, x, w, r, b, sequence_lens, [initial_h], direction, activations, activation_alpha,
         activation_beta, (clip, clip), layout,
     )  # fmt: skip
@@ -301,7 +325,7 @@ def _gru(
 
         return step
 
-    return _layer_values(
+    return layer_values(
         ctx, make_step, 3, 2, x, w, r, b, sequence_lens, [initial_h], direction, activations, activation_alpha,
         activation_beta, (clip, clip), layout,
     )  # fmt: skip
@@ -314,7 +338,7 @@ def _rnn_reference(
     def make_step(i, functions, r, rb):
         return lambda gates, hidden: (functions[0](gates + hidden @ r + rb),)
 
-    return _layer_arrays(
+    return layer_arrays(
         ctx, make_step, 1, 1, x, w, r, b, sequence_lens, [initial_h], direction, activations, activation_alpha,
         activation_beta, (clip,), layout,
     )  # fmt: skip
@@ -330,7 +354,7 @@ def _rnn(
 
         return step
 
-    return _layer_values(
+    return layer_values(
         ctx, make_step, 1, 1, x, w, r, b, sequence_lens, [initial_h], direction, activations, activation_alpha,
         activation_beta, (clip,), layout,
     )  # fmt: skip

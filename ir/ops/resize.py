@@ -70,7 +70,8 @@ def coordinates(
         case "tf_half_pixel_for_nn":
             return 2 * q, q, 2 * p
         case "align_corners":
-            return n - 1, 0, maximum(m - 1, 1)
+            # The length that the factor gives before it is rounded down, as in ONNX's own definition of the length.
+            return (n - 1) * q, 0, maximum(n * p - q, 1)
     start, end = simplest(roi[0]), simplest(roi[1])
     d = math.lcm(start.denominator, end.denominator)
     first, last = int(start * d), int(end * d)
@@ -276,6 +277,8 @@ class Resize:
     f32.  Coordinates are exact; the weights are f32 (f64 for f64); integer results are truncated.  coordinate_mode is
     ONNX's coordinate_transformation_mode, with roi (starts then ends, one an axis) for tf_crop_and_resize.  Axes whose
     dim and scale leave them alone are not touched.  antialias and exclude_outside as in ONNX, for linear and cubic.
+    align_corners divides by length - 1, where a given scale makes the length scale * x.dim, a fraction: ONNX's own
+    definition (scale = length_resized / length_original), not ONNX Runtime's, which takes dim.
     """
 
     x: Operand[REAL]

@@ -131,6 +131,31 @@ class SequenceLength:
         return np.array(len(xs), np.int64)
 
 
+@operator("ConcatFromSequence", family="sequence", traits=PURE | HOST)
+class ConcatFromSequence:
+    """The tensors of a sequence joined along axis, or stacked along a new one there.  An empty one gives no rows.
+
+    The rank of the elements must be known where the sequence is empty; negative axes count from the result's end.
+    """
+
+    xs: AnyValue
+    axis: int
+    new_axis: bool = False
+
+    def infer(ctx, xs, *, axis, new_axis):
+        return Fact(TensorType(element_of(ctx, xs).dtype, None))
+
+    def reference(ctx, xs, *, axis, new_axis):
+        if xs:
+            return np.stack(xs, axis) if new_axis else np.concatenate(xs, axis)
+        element = ctx.node.operands[0].type.element
+        if element.dims is None or not all(isinstance(d, int) for d in element.dims):
+            ctx.fail(f"an empty sequence of {element} does not tell the dims of what it is joined to")
+        dims = list(element.dims)
+        dims[axis : axis + 1] = [0, *dims[axis : axis + 1]] if new_axis else [0]
+        return np.zeros(dims, element.dtype.numpy)
+
+
 @operator("Optional", family="sequence", traits=PURE | HOST)
 class Optional:
     """x as an optional; without x an empty optional of the type `element`."""

@@ -86,6 +86,17 @@ class Sort:
             order = stable_order(ctx.wide(xs[0]), axis, descending=kind == "descending")
         return tuple(np.take_along_axis(x, order, axis) for x in xs)
 
+    def vjp(ctx, xs, *, axis, kind, comparator):
+        """Cotangents go back to where the elements came from; a comparator of one's own is refused."""
+        b, axis = ctx.build, axis % xs[0].rank
+        if kind == "custom":
+            ctx.refuse("kind 'custom' has no derivative here; ascending and descending have")
+        order = b.sort((xs[0], b.iota(dtype=dtypes.i64, dims=xs[0].dims, axis=axis)), axis=axis, kind=kind)[1]
+        return tuple(
+            b.put_along_axis(ctx.zeros(x), order, g, axis=axis, kind="sum") if x.dtype.is_float else None
+            for x, g in zip(xs, ctx.cotangents, strict=True)
+        )
+
 
 @operator("TopK", family="sort", traits=PURE)
 class TopK:

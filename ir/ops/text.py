@@ -112,6 +112,63 @@ class RegexFullMatch:
         return _each(lambda s: compiled.fullmatch(s) is not None, x).astype(bool)
 
 
+@operator("Tokenizer", family="text", traits=TEXT)
+class Tokenizer:
+    """The tokens of each string along a new last axis: [.., most]; shorter rows are filled with `pad_value`.
+
+    With `token` what matches that regular expression (RE2's syntax), else what stands between matches of any of
+    `separators`; one empty separator gives the characters.  Tokens shorter than `least` are dropped.  `mark` puts
+    U+0002 before and U+0003 after the tokens of a row, unless no row has any.
+    """
+
+    x: Operand[STRING]
+    separators: tuple[str, ...] = ()
+    token: str = ""
+    least: int = 1
+    pad_value: str = ""
+    mark: bool = False
+
+    def infer(ctx, x, *, separators, token, least, pad_value, mark):
+        ctx.need(bool(separators) != bool(token), "Tokenizer needs either separators or a token expression")
+        for pattern in (*separators, token):
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                ctx.fail(f"the pattern {pattern!r} is no regular expression: {error}")
+        return x.with_dims(None)
+
+    def reference(ctx, x, *, separators, token, least, pad_value, mark):
+        rows = [[t for t in _tokens(str(s), separators, token) if len(t) >= max(least, 1)] for s in x.reshape(-1)]
+        if mark and any(rows):
+            rows = [["\x02", *row, "\x03"] for row in rows]
+        out = np.full((len(rows), max(map(len, rows), default=0)), pad_value, object)
+        for i, row in enumerate(rows):
+            out[i, : len(row)] = row
+        return out.reshape(*x.shape, out.shape[1])
+
+
+def _tokens(text, separators, token):
+    """The pieces of one string, empty ones among them."""
+    if token:
+        return [match.group() for match in re.finditer(token, text)]
+    if separators == ("",):
+        return list(text)
+    pieces = [text]
+    for separator in separators:
+        cut = re.compile(f"(?:{separator})")
+        pieces = [piece for whole in pieces for piece in _between(cut, whole)]
+    return pieces
+
+
+def _between(cut, text):
+    """What stands between the matches, whatever groups the pattern has."""
+    start, out = 0, []
+    for match in cut.finditer(text):
+        out.append(text[start : match.start()])
+        start = match.end()
+    return [*out, text[start:]]
+
+
 @operator("TfIdfVectorizer", family="text", traits=PURE)
 class TfIdfVectorizer:
     """How often each n-gram of the pool stands in x[C] or x[B,C]: f32 [.., 1 + greatest of places].

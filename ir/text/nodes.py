@@ -14,7 +14,8 @@ from ..dtypes import DType
 from ..errors import IrcError, did_you_mean
 from ..facts import Fact
 from ..model import Function, Graph, Location, Model, Node, Value
-from ..operators import Operator, all_operators, find
+from ..operators import Operator, all_operators, find, missing_plugin
+from ..plugins import PluginError, namespace
 from ..types import TensorType, Type
 from .lexer import END, is_identifier, label, suggestion
 from .printer import MAX_DEPTH, RESULT_TYPES, region_word
@@ -41,6 +42,8 @@ class NodeReader(Reader):
         super().__init__(text, filename)
         self.out = Model()
         self.scope = Scope(None)
+        self.required: dict[str, str] = {}
+        """Namespaces of operators of plug-ins, and the distributions that have them."""
 
     # Values.
 
@@ -145,13 +148,7 @@ class NodeReader(Reader):
     def node(self, graph: Graph, last: str) -> None:
         names, keys, places = self.result_names()
         place = self.at
-        op = find(self.identifier("the name of an operator"))
-        if op is None:
-            known = [o.name for o in all_operators()]
-            raise self.error(
-                f"no operator is called {self.tokens[place][:40]!r}{suggestion(self.tokens[place], [*known, last])}",
-                place,
-            )
+        op = self.operator(last)
         operands = self.operands(op)
         captures = self.captures() if self.token == "captures" else None
         attributes = self.attributes(op)
@@ -183,6 +180,23 @@ class NodeReader(Reader):
         graph._insert(node, None)
         for value, key, at in zip(results, keys, places, strict=True):
             self.define(value, key, at)
+
+    def operator(self, last: str) -> Operator:
+        """`Name`, or `namespace.Name` of a plug-in."""
+        place = self.at
+        name = self.identifier("the name of an operator")
+        if self.accept("."):
+            name = f"{name}.{self.identifier('the name of an operator of a plug-in')}"
+        try:
+            op = find(name)
+        except PluginError as error:
+            raise self.error(str(error), place) from error
+        if op is None:
+            hint = missing_plugin(name, self.required.get(namespace(name)))
+            if not hint:
+                hint = suggestion(name, [*(o.name for o in all_operators()), last])
+            raise self.error(f"no operator is called {name[:40]!r}{hint}", place)
+        return op
 
     def result_names(self) -> tuple[list[str | None], list[str], list[int]]:
         """Labels of results, the keys they are found under, and where they stand."""

@@ -75,6 +75,10 @@ class _Parser(NodeReader):
         model.name = self.string("the model's name in quotes")
         self.expect("{")
         self.metadata(model.metadata)
+        while self.accept("requires"):
+            namespace = self.identifier("the namespace of a plug-in")
+            self.expect("from", "and the distribution that has the plug-in")
+            self.required[namespace] = self.string()
         while self.accept("weight"):
             self.weight()
         calls: dict[str | None, list[str]] = {}
@@ -94,9 +98,8 @@ class _Parser(NodeReader):
             calls[None] = self.skip_body()
         while not self.accept("}"):
             if self.token not in ("private", "host", "func"):
-                raise self.expected(
-                    "func, host func, private func or }" if self.bodies else "metadata, weight, init, func or }"
-                )
+                first = "metadata, requires, weight, init, func or }"
+                raise self.expected("func, host func, private func or }" if self.bodies else first)
             name = self.function_header()
             calls[name] = []
             calls[name] = self.skip_body()

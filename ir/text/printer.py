@@ -10,6 +10,7 @@ from ..dtypes import DType
 from ..errors import IrcError
 from ..model import Constant, Function, Graph, Location, Model, Node, Value
 from ..operators import RegionSpec
+from ..plugins import distribution_of, namespace
 from ..types import TensorType
 from .lexer import key, label, quote
 from .literals import attribute_text, constant_text, contents_text, splat_text
@@ -33,6 +34,7 @@ def print_model(model: Model, *, locations: bool = True, inline_weights: bool = 
     printer = _Printer(locations)
     lines = [f"irc {SYNTAX} vocabulary {VOCABULARY}", f"model {quote(model.name)} {{"]
     lines += _metadata(model.metadata, "  ")
+    lines += _requirements(model)
     derived = dict.fromkeys(model.derived)
     for constant in model.constants.values():
         if constant not in derived:
@@ -58,6 +60,13 @@ def print_node(node: Node, *, locations: bool = False, sub_graphs: bool = True) 
 def is_in_text(constant: Constant) -> bool:
     """Whether the canonical text holds the contents of a constant, so that a container need not."""
     return constant.data is not None and (constant.name is None or isinstance(constant.data, SplatData))
+
+
+def _requirements(model: Model) -> list[str]:
+    """The plug-ins whose operators the model holds, so that a reader who lacks one learns what to install."""
+    names = {namespace(n.op.name) for graph in model.graphs() for n in graph.nodes if "." in n.op.name}
+    known = [(name, distribution_of(name)) for name in sorted(names)]
+    return [f"  requires {name} from {quote(dist)}" for name, dist in known if dist is not None]
 
 
 def _metadata(metadata: Mapping[str, str], indent: str) -> list[str]:

@@ -10,7 +10,7 @@ from ...ir.rewrite import Rewriter
 from ..manager import Level, Pass, register
 from .table import rewrites_of
 
-for _family in ("shape", "elementwise", "reduction", "indexing", "control", "integers"):
+for _family in ("shape", "pieces", "elementwise", "reduction", "indexing", "control", "integers"):
     importlib.import_module(f".{_family}", __name__)
 
 

@@ -32,10 +32,10 @@ def known_predicate(rewriter: Rewriter, node: Node) -> Sequence[Value] | None:
 
 @rewrite("case")
 def known_index(rewriter: Rewriter, node: Node) -> Sequence[Value] | None:
-    index = _known(node.operand("index"))
+    branches = node.keywords["branches"]
+    index = _known(node.operand("index")) if len(branches) > 1 else 0
     if index is None:
         return None
-    branches = node.keywords["branches"]
     return _inline(rewriter, branches[index if 0 <= index < len(branches) else -1], node)
 
 
@@ -52,11 +52,14 @@ def never_entered(rewriter: Rewriter, node: Node) -> Sequence[Value] | None:
 
 @rewrite("while")
 def invariant_carry(rewriter: Rewriter, node: Node) -> None:
-    """What the body hands on unchanged is its initial value: used directly, inside and after; dce drops the carry."""
+    """What the body hands on unchanged, or sets to its initial value, is that value inside and after; dce drops it."""
     (cond,), (body,) = node.graphs["cond"], node.graphs["body"]
     for i, (value, result) in enumerate(zip(body.inputs, node.results, strict=True)):
         init = node.operands[i]
-        if body.outputs[i] is not value or init is None or init.type != value.type:
+        unchanged = body.outputs[i] is value or body.outputs[i] is init
+        if not unchanged or init is None or init.type != value.type:
+            continue
+        if not (value.has_uses or cond.inputs[i].has_uses or result.has_uses):
             continue
         rewriter.set_output(body, i, init)
         for old in (value, cond.inputs[i], result):

@@ -113,6 +113,97 @@ def abs_of_sign_change(rewriter: Rewriter, node: Node) -> Value | None:
     return value
 
 
+@rewrite("and", "or", "maximum", "minimum")
+def equal_operands(rewriter: Rewriter, node: Node) -> Value | None:
+    """x and x, the greater of x and x: x."""
+    x, y = node.operands
+    return x if x is y and x is not None and same_type(x, node.result) else None
+
+
+@rewrite("and", "or", "multiply")
+def absorbing_operand(rewriter: Rewriter, node: Node) -> Value | None:
+    """x and 0, x or all ones, x * 0 of integers and bools: that constant.  Not of floats: NaN * 0 is NaN."""
+    x, y = node.operands
+    constant, dtype = splat(y), node.result.dtype
+    if x is None or constant is None or not (dtype.is_integer or dtype.is_bool) or not same_type(x, node.result):
+        return None
+    wanted = _neutral("and", dtype, constant) if node.op.name == "or" else int(constant) == 0
+    if not wanted:
+        return None
+    value: Value = rewriter.before(node).full(constant, dtype, node.result.dims)
+    return value
+
+
+@rewrite("add", "subtract")
+def add_of_negation(rewriter: Rewriter, node: Node) -> Value | None:
+    """x + -y is x - y, -x + y is y - x, x - -y is x + y: negation is exact, and so is the rounding the same."""
+    x, y = node.operands
+    build = rewriter.before(node)
+    value: Value
+    if (inner := maker(y, "negate")) is not None:
+        value = build.apply("subtract" if node.op.name == "add" else "add", x, inner.operands[0])
+        return value
+    if node.op.name == "add" and (inner := maker(x, "negate")) is not None:
+        value = build.subtract(y, inner.operands[0])
+        return value
+    return None
+
+
+@rewrite("multiply")
+def multiply_by_minus_one(rewriter: Rewriter, node: Node) -> Value | None:
+    """x * -1 is -x."""
+    x, y = node.operands
+    if x is None or y is None or not (x.dtype.is_float or x.dtype.is_signed) or x.dtype.is_complex:
+        return None
+    if not _is(splat(y), -1.0) or not same_type(x, node.result):
+        return None
+    value: Value = rewriter.before(node).negate(x)
+    return value
+
+
+_OPPOSITE = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}
+
+
+@rewrite("not")
+def not_of_compare(rewriter: Rewriter, node: Node) -> Value | None:
+    """The opposite comparison; of floats only for eq and ne, since NaN is neither less nor greater."""
+    inner = maker(node.operands[0], "compare")
+    if inner is None or inner.operands[0] is None:
+        return None
+    direction = inner.keywords["direction"]
+    if direction not in ("eq", "ne") and not inner.operands[0].dtype.is_integer:
+        return None
+    attributes = {**inner.attributes.as_dict(), "direction": _OPPOSITE[direction]}
+    value: Value = rewriter.before(node, sources=(inner,)).compare(*inner.operands, **attributes)
+    return value
+
+
+@rewrite("select")
+def select_by_negation(rewriter: Rewriter, node: Node) -> Value | None:
+    """select(not p, x, y) is select(p, y, x)."""
+    predicate, x, y = node.operands
+    inner = maker(predicate, "not")
+    if inner is None:
+        return None
+    value: Value = rewriter.before(node, sources=(inner,)).select(inner.operands[0], y, x)
+    return value
+
+
+@rewrite("select")
+def select_of_bools(rewriter: Rewriter, node: Node) -> Value | None:
+    """select(p, true, false) is p; with the constants exchanged, not p."""
+    predicate, x, y = node.operands
+    if predicate is None or not node.result.dtype.is_bool or not same_type(predicate, node.result):
+        return None
+    match splat(x), splat(y):
+        case (yes, no) if yes is None or no is None or bool(yes) == bool(no):
+            return None
+        case (yes, _) if yes:
+            return predicate
+    value: Value = rewriter.before(node).not_(predicate)
+    return value
+
+
 @rewrite("real")
 def real_of_real(rewriter: Rewriter, node: Node) -> Value | None:
     x = node.operands[0]

@@ -82,6 +82,35 @@ def merge_transposes(rewriter: Rewriter, node: Node) -> Value | None:
     )
 
 
+@rewrite("transpose")
+def transpose_to_reshape(rewriter: Rewriter, node: Node) -> Value | None:
+    """Only axes of size 1 change their place: a reshape."""
+    x = node.operands[0]
+    if x is None or not ranked(x):
+        return None
+    moved = [axis for axis in node.keywords["permutation"] if not same(x.dims[axis], 1)]
+    if moved != sorted(moved):
+        return None
+    return _value(rewriter.before(node).reshape(x, dims=node.result.dims))
+
+
+@rewrite("transpose")
+def transpose_of_broadcast(rewriter: Rewriter, node: Node) -> Value | None:
+    """The broadcast places the axes where they go, if their order among themselves stays."""
+    inner = maker(node.operands[0], "broadcast_in_dim")
+    if inner is None or len(inner.result.uses) != 1:
+        return None
+    place = node.keywords["permutation"].index
+    axes = tuple(place(axis) for axis in inner.keywords["broadcast_dimensions"])
+    if list(axes) != sorted(axes):
+        return None
+    return _value(
+        rewriter.before(node, sources=(inner,)).broadcast_in_dim(
+            inner.operands[0], dims=node.result.dims, broadcast_dimensions=axes
+        )
+    )
+
+
 @rewrite("reverse")
 def merge_reversals(rewriter: Rewriter, node: Node) -> Value | None:
     inner = maker(node.operands[0], "reverse")
@@ -128,7 +157,7 @@ def broadcast_of_reshape(rewriter: Rewriter, node: Node) -> Value | None:
         return None
     x = inner.operands[0]
     assert x is not None
-    kept = _unit_axes(x.dims, inner.result.dims)
+    kept = unit_axes(x.dims, inner.result.dims)
     if kept is None or None in kept:
         return None
     outer_axes = node.keywords["broadcast_dimensions"]
@@ -146,7 +175,7 @@ def reshape_of_broadcast(rewriter: Rewriter, node: Node) -> Value | None:
         return None
     x = inner.operands[0]
     assert x is not None
-    kept = _unit_axes(inner.result.dims, node.result.dims)
+    kept = unit_axes(inner.result.dims, node.result.dims)
     if kept is None:
         return None
     places = [kept[a] for a in inner.keywords["broadcast_dimensions"]]
@@ -157,7 +186,7 @@ def reshape_of_broadcast(rewriter: Rewriter, node: Node) -> Value | None:
     return _value(build.broadcast_in_dim(x, dims=node.result.dims, broadcast_dimensions=axes))
 
 
-def _unit_axes(old: tuple[Size, ...], new: tuple[Size, ...]) -> list[int | None] | None:
+def unit_axes(old: tuple[Size, ...], new: tuple[Size, ...]) -> list[int | None] | None:
     """Where each old axis is among the new ones (None: an axis of size 1 that went), if only axes of size 1 differ."""
     kept: list[int | None] = []
     at = 0

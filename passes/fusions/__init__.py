@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from ...ir.model import Model
 from ...ir.rewrite import Rewriter
 from ..manager import Level, Pass, register
-from ..pattern import Fusion, FusionReport, all_fusions, apply_fusions, get_fusion
+from ..pattern import Fusion, FusionReport, all_fusions, apply_fusions, get_fusion, load_plugins
 from ..pipeline import BEFORE_FUSIONS, run_passes
 from .counting import composites_in
 
-for _family in ("activation", "normalization", "linear", "rotary", "attention", "grouped"):
+for _family in ("activation", "normalization", "quantization", "linear", "rotary", "attention", "grouped"):
     importlib.import_module(f".{_family}", __name__)
 
 
@@ -42,8 +42,9 @@ class Fuse(Pass):
 def fuse(
     model: Model, rewriter: Rewriter | None = None, *, disable: Iterable[str] = (), only: Iterable[str] = ()
 ) -> FusionReport:
-    """Run the fusions on `model` itself, which should be canonical; says what fired and what nearly did."""
+    """Run the fusions, also of plug-ins, on `model` itself, which should be canonical; what fired and nearly did."""
     apart, wanted = tuple(disable), tuple(only)
+    load_plugins()
     chosen = [f for f in all_fusions() if _named(f, apart, wanted)]
     return apply_fusions(model, rewriter or Rewriter(model, "fuse"), chosen)
 

@@ -116,7 +116,7 @@ class FuseAttention:
         _follow_back(q, k, v, final, scores.product.node.result.dims[:-2], m.kept.dims[:-2])
         scale = scores.scale * q.factor * k.factor
         m.need(math.isfinite(scale), f"the scale is {scale}", qk.node)
-        masks = visible(m, scores.masks, final, m.scores.dims[-2:])
+        masks = visible(m, scores.masks, final, m.scores.dims[-2:], scores.floor)
         labels = (*wide[:-2], wide[-2], free[0])
         return Plan(scores, final, q, k, v, pv, labels, masks, scale, m.guard is not None and not masks.every_row_sees)
 

@@ -26,9 +26,13 @@ class Visible:
     masks: list[Mask] = field(default_factory=list)
     every_row_sees: bool = True
     """No query is left without keys."""
+    floor: float | None = None
+    """What the masks add up to is no less than this."""
 
 
-def visible(m: Match, masks: list[Mask], lead: tuple[Size, Size], dims: tuple[Size, ...]) -> Visible:
+def visible(
+    m: Match, masks: list[Mask], lead: tuple[Size, Size], dims: tuple[Size, ...], floor: float | None
+) -> Visible:
     """Sort masks into a causal or sliding band where that is proved, and the rest."""
     band = Band()
     rest = []
@@ -40,12 +44,14 @@ def visible(m: Match, masks: list[Mask], lead: tuple[Size, Size], dims: tuple[Si
         )
         _check_leading(m, mask, lead)
         found = band_of(mask, dims)
+        if found is not None and floor is not None and not every_row_sees(found, dims):
+            found = None  # the floor gives a row that sees nothing equal weights
         joined = None if found is None else band.joined(found)
         if joined is None:
             rest.append(mask)
         else:
             band = joined
-    return Visible(band, rest, not rest and (band == Band() or every_row_sees(band, dims)))
+    return Visible(band, rest, not rest and (band == Band() or every_row_sees(band, dims)), floor)
 
 
 def _as_predicate(mask: Mask) -> Mask:
@@ -81,7 +87,7 @@ def finish_mask(build: Builder, found: Visible, lead: tuple[Size, Size]) -> tupl
             sums.append(value if mask.factor == 1.0 else build.multiply(value, mask.factor))
         else:
             value = build.not_(value) if mask.inverted else value
-            if math.isinf(mask.fill):
+            if math.isinf(mask.fill) and found.floor is None:
                 bools.append(value)
             else:
                 # A row that sees nothing has equal weights then: every score vanishes beside the least f32.
@@ -93,6 +99,8 @@ def finish_mask(build: Builder, found: Visible, lead: tuple[Size, Size]) -> tupl
         return seen, keywords
     wide = max((v.dtype for v in sums), key=lambda d: d.bits)
     total = functools.reduce(build.add, [v if v.dtype is wide else build.convert(v, dtype=wide) for v in sums])
+    if found.floor is not None:
+        total = build.maximum(total, found.floor)
     if seen is not None:
         total = build.select(seen, total, build.constant(-math.inf, wide))
     return total, keywords

@@ -28,6 +28,8 @@ _LARGEST = 40
 @dataclass
 class Plan:
     x: Value
+    first: int
+    """The first feature of x that the result has; x may hold those of queries, keys and values side by side."""
     cos: Value
     sin: Value
     interleaved: bool
@@ -65,6 +67,11 @@ class FuseRotary:
     def rewrite(self, m: Match) -> Any:
         plan: Plan = m.plan
         b, x = m.build, plan.x
+        size = m.result.dims[-1]
+        if x.dims[-1] != size:
+            starts = (*(0,) * (x.rank - 1), plan.first)
+            x = b.slice(x, starts=starts, limits=(*x.dims[:-1], plan.first + size), strides=(1,) * x.rank)
+            plan.x = x
         layout = _layout(m, plan)
         if x.rank == 3:
             x = b.reshape(x, dims=(x.dims[0], 1, *x.dims[1:]))
@@ -123,10 +130,11 @@ def _plan(m: Match, root: Value, products: list[Node], passed: list[Value]) -> P
         xs = [pair[i] for pair, i in zip(sides, choice, strict=True)]
         others = [pair[1 - i] for pair, i in zip(sides, choice, strict=True)]
         tables = list(dict.fromkeys(_unsigned(t) for t in others))
-        x = _common([*xs, *passed], root)
+        taken = [*xs, *passed]
+        x = _common(taken, root)
         if x is None or len(tables) != 2:
             continue
-        found = _verified(m, root, x, tables)
+        found = _verified(m, root, x, _first_feature(x, taken), tables)
         if isinstance(found, Plan):
             return found
         why = found
@@ -149,21 +157,29 @@ def _unsigned(value: Value) -> Value:
 
 
 def _common(values: list[Value], root: Value) -> Value | None:
-    """The nearest value that all of these are taken from, with the result's shape."""
+    """The nearest value that all of these are taken from, with the result's shape or more features."""
     rows = [_ancestors(v) for v in values]
     for candidate in rows[0]:
-        if all(candidate in row for row in rows[1:]) and _same_shape(candidate, root):
+        if all(candidate in row for row in rows[1:]) and _has_features(candidate, root):
             return candidate
     return None
 
 
-def _same_shape(a: Value, b: Value) -> bool:
-    return isinstance(a.type, TensorType) and a.type.dims is not None and a.rank == b.rank and all(
-        map(equal, a.dims, b.dims)
-    )  # fmt: skip
+def _has_features(x: Value, root: Value) -> bool:
+    if not isinstance(x.type, TensorType) or x.type.dims is None or x.rank != root.rank:
+        return False
+    have, want = x.dims[-1], root.dims[-1]
+    return isinstance(have, int) and have >= want and all(map(equal, x.dims[:-1], root.dims[:-1]))
 
 
-def _verified(m: Match, root: Value, x: Value, tables: list[Value]) -> Plan | str:
+def _first_feature(x: Value, taken: list[Value]) -> int:
+    """The first feature of x among those that are taken from it."""
+    lanes = Lanes({x: np.arange(1.0, x.dims[-1] + 1)}, x.dims[:-1])
+    rows = [lanes.of(v) for v in taken]
+    return min((int(np.abs(row).min()) - 1 for row in rows if row is not None and row.size), default=0)
+
+
+def _verified(m: Match, root: Value, x: Value, first: int, tables: list[Value]) -> Plan | str:
     """The plan whose formula the cone computes, or why there is none."""
     size = root.dims[-1]
     assert isinstance(size, int)
@@ -171,7 +187,10 @@ def _verified(m: Match, root: Value, x: Value, tables: list[Value]) -> Plan | st
     if widths[0] != widths[1] or not isinstance(widths[0], int):
         return "cos and sin have different widths"
     rng = np.random.default_rng(0)
-    features = rng.standard_normal(size)
+    row = rng.standard_normal(x.dims[-1])
+    features = row[first : first + size]
+    if len(features) != size:
+        return "the features are not side by side"
     why = "the sum of products is no rotation"
     for interleaved in (False, True):
         for full in (True, False):
@@ -181,13 +200,13 @@ def _verified(m: Match, root: Value, x: Value, tables: list[Value]) -> Plan | st
             halves = [rng.standard_normal(width // 2) for _ in range(2)]
             columns = [_columns(h, interleaved) if full else h for h in halves]
             for cos, sin in ((0, 1), (1, 0)):
-                lanes = Lanes({x: features, tables[0]: columns[0], tables[1]: columns[1]}, x.dims[:-1])
+                lanes = Lanes({x: row, tables[0]: columns[0], tables[1]: columns[1]}, x.dims[:-1])
                 got = lanes.of(root)
                 if got is None:
                     return lanes.why
                 want = _rotated(features, halves[cos], halves[sin], interleaved)
                 if got.shape == want.shape and np.allclose(got, want, rtol=1e-12, atol=1e-12):
-                    return Plan(source(x), tables[cos], tables[sin], interleaved, width, full)
+                    return Plan(source(x), first, tables[cos], tables[sin], interleaved, width, full)
     return why
 
 

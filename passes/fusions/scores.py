@@ -5,14 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from ...ir import dims as sizes
 from ...ir.dims import Size
 from ...ir.graph import Node, Value
+from ...ir.model import Constant
 from ..pattern import Match, Refused, equal, number
 from .contraction import Contraction, contraction
 
 HIDES = -1e4
 """A fill at or below this gives a masked key no weight, whatever the scores are."""
+FLOOR = -1e30
+"""Clamping masked scores from below at this or less changes no sum of a score and a mask but those that overflow."""
 _LONGEST = 24
 
 
@@ -37,12 +42,15 @@ class Scores:
     masks: list[Mask]
     sinks: Value | None
     leads: list[tuple[Size, ...]]
+    floor: float | None = None
+    """Scores and masks add up to no less than this."""
     nodes: list[Node] = field(default_factory=list)
 
 
 def scores_of(m: Match, value: Value) -> Scores:
     """Walk back from a softmax's operand; refuses at the first node that has no place in attention."""
     factor, softcap = 1.0, 0.0
+    floor: float | None = None
     masks: list[Mask] = []
     sinks: Value | None = None
     leads: list[tuple[Size, ...]] = []
@@ -56,7 +64,7 @@ def scores_of(m: Match, value: Value) -> Scores:
         if product is not None:
             leads.append(value.dims[:-2])
             scale = factor * softcap if softcap else factor
-            return Scores(product, scale, softcap, masks, sinks, leads, [*nodes, node])
+            return Scores(product, scale, softcap, masks, sinks, leads, floor, [*nodes, node])
         if node.graph is not m.root.graph:
             m.refuse("the scores are computed in another graph", node)
         nodes.append(node)
@@ -72,6 +80,10 @@ def scores_of(m: Match, value: Value) -> Scores:
             case "multiply" | "divide" if (by := _scalar(node)) is not None:
                 factor *= by[1]
                 value = by[0]
+            case "maximum" if x is not None and (least := number(y)) is not None:
+                m.need(not masks and not softcap, "scores are clamped between masks", node)
+                m.need(-math.inf < least * factor <= FLOOR, f"scores are clamped at {least * factor:g}", node)
+                floor, value = least * factor, x
             case "tanh" if x is not None:
                 m.need(not softcap and factor > 0, "tanh of the scores stands where no softcap does", node)
                 softcap, factor, value = factor, 1.0, x
@@ -186,6 +198,10 @@ def sink_vector(m: Match, sinks: Value, heads: Size) -> tuple[Value, Size]:
     """The vector of one logit a head behind the last column of the scores [B, H, S, 1], and its length."""
     from .layout import trace
 
+    if isinstance(sinks, Constant) and sinks.data is not None and sinks.rank == 4 and sinks.dims[-1] == 1:
+        array = sinks.data.numpy()  # a broadcast that folding has carried out
+        m.need(bool(np.all(array == array[:1, :, :1])), "the sinks are not one number a head", sinks)
+        return m.build.constant(array[0, :, 0, 0], dtype=sinks.dtype), array.shape[1]
     layout = trace(sinks)
     real = [a for row in layout.axes for a in row if not a.repeat]
     size = sizes.product([a.size for a in real])

@@ -59,11 +59,11 @@ def _doubled(value: Value, width: int, interleaved: bool, depth: int) -> bool:
 
 
 def _doubled_derived(constant: Constant, width: int, interleaved: bool, depth: int) -> bool:
-    value = _in_init(constant)
+    value = in_init(constant)
     return value is not None and _doubled(value, width, interleaved, depth + 1)
 
 
-def _in_init(constant: Constant) -> Value | None:
+def in_init(constant: Constant) -> Value | None:
     model: Any = constant.owner
     index = next((i for i, c in enumerate(model.derived) if c is constant), None)
     return None if index is None else model.init.outputs[index]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from .engine import Fired, FusionReport, NearMiss, apply_fusions
 from .match import Match, Refused, equal
 from .matching import source
-from .registry import Fusion, all_fusions, define, fusion, get_fusion
+from .registry import Fusion, all_fusions, define, fusion, get_fusion, load_plugins
 from .scalars import about, number
 from .tracing import Tracer
 
 __all__ = [
     "Fired", "Fusion", "FusionReport", "Match", "NearMiss", "Refused", "Tracer", "about", "all_fusions",
-    "apply_fusions", "define", "equal", "fusion", "get_fusion", "number", "source",
+    "apply_fusions", "define", "equal", "fusion", "get_fusion", "load_plugins", "number", "source",
 ]  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from ...ir import plugins
 from ...ir.errors import IrcError, did_you_mean
 from .terms import Term
 from .tracing import roots, trace
@@ -44,6 +45,7 @@ def fusion(name: str, *, after: str | Iterable[str] = "canonicalize", near: int 
         if (other := _REGISTRY.get(name)) is not None and type(other.instance) is not cls:
             raise IrcError(f"two fusions are called {name!r}: {type(other.instance).__module__} and {cls.__module__}")
         _REGISTRY[name] = made
+        plugins.registered(cls.__module__, lambda: _REGISTRY.pop(name, None))
         return cls
 
     return add
@@ -71,11 +73,18 @@ def define(cls: type, name: str, *, after: str | Iterable[str] = "canonicalize",
 
 
 def get_fusion(name: str) -> Fusion:
-    """The fusion registered as `name`; IrcError with a suggestion if there is none."""
+    """The fusion registered as `name`, perhaps by a plug-in; IrcError with a suggestion if there is none."""
+    if name not in _REGISTRY:
+        load_plugins()
     try:
         return _REGISTRY[name]
     except KeyError:
         raise IrcError(f"no fusion is called {name!r}{did_you_mean(name, _REGISTRY)}") from None
+
+
+def load_plugins() -> list[plugins.Broken]:
+    """Register the fusions of all plug-ins; those that cannot be loaded."""
+    return plugins.load_group(plugins.FUSIONS)
 
 
 def all_fusions() -> list[Fusion]:

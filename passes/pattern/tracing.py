@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...ir.errors import IrcError, did_you_mean
-from ...ir.operators import Operator, get
+from ...ir.operators import Namespace, Operator, find, get, is_namespace
 from .terms import Apply, Bound, Captured, Default, Inverse, OneOf, Past, Product, Scalar, Term, Weight, Wildcard
 
 
@@ -103,7 +103,10 @@ class Tracer:
     def __getattr__(self, name: str) -> Callable[..., Apply]:
         if name.startswith("__"):
             raise AttributeError(name)
-        op = get(name[:-1] if name.endswith("_") and keyword.iskeyword(name[:-1]) else name)
+        name = name[:-1] if name.endswith("_") and keyword.iskeyword(name[:-1]) else name
+        if find(name) is None and is_namespace(name):
+            return Namespace(self, name)  # type: ignore[return-value]  # its attributes are what can be called
+        op = get(name)
         return lambda *operands, **attributes: self._apply([op], operands, attributes)
 
     def _apply(self, operators: Sequence[Operator], operands: Sequence[Any], attributes: dict[str, Any]) -> Apply:

@@ -330,9 +330,14 @@ class Context:
         """The elements of a tuple that x is, each assigned to a name."""
         return self.emitter.unpack(x, parts, hints)
 
-    def prepared(self, constant: Constant, suffix: str, make: str, dims: Sequence[Size]) -> Expr:
-        """A weight in another form, made once at load.  `make` is source with `{}` for the weight."""
-        return self.emitter.prepared(constant, suffix, make, tuple(dims))
+    def prepared(
+        self, constant: Constant, suffix: str, make: str, dims: Sequence[Size], *, beside: bool = False
+    ) -> Expr:
+        """A weight in another form, made once at load; `beside`: the weight itself is used as well.
+
+        `make` is source with `{}` for the weight.
+        """
+        return self.emitter.prepared(constant, suffix, make, tuple(dims), beside)
 
     def constant_of(self, index: int) -> Constant | None:
         """The weight that operand `index` of the node is, if it is one that is loaded rather than written out."""

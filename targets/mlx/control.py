@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from ...ir import dims as sizes
-from ...ir.dims import Size
-from ...ir.graph import Node
+from ...ir.loops import trip_count
 from .lowering import lower
 
 
@@ -106,35 +104,6 @@ def _step(ctx, body, names):
     ]
     if rows:
         emitter.assign([n for n, _ in rows], [e for _, e in rows])
-
-
-def trip_count(node: Node) -> Size | None:
-    """How often a while node runs that counts a state up to a known limit, else None; it needs no condition then."""
-    (cond,), (body,) = node.graphs["cond"], node.graphs["body"]
-    test = cond.outputs[0].node
-    if test is None or test.op.name != "compare" or len(cond) != 1 or test.keywords["direction"] not in ("lt", "le"):
-        return None
-    left, right = test.operands
-    if left not in cond.inputs:
-        return None
-    index = cond.inputs.index(left)
-    limit, start = _known(right), _known(node.operands[index])
-    update = body.outputs[index].node
-    if limit is None or start is None or update is None or update.op.name != "add" or update.graph is not body:
-        return None
-    counter = body.inputs[index]
-    others = [v for v in update.operands if v is not counter]
-    if len(others) != 1 or (step := _known(others[0])) is None or not isinstance(step, int) or step < 1:
-        return None
-    if isinstance(limit, int) and isinstance(start, int) and limit + step > int(counter.dtype.max_value()):
-        return None
-    distance = limit - start + (test.keywords["direction"] == "le")
-    return sizes.maximum(sizes.ceildiv(distance, step), 0)
-
-
-def _known(value):
-    ints = value.fact.known_ints()
-    return ints[0] if ints is not None and len(ints) == 1 and value.dtype.is_integer else None
 
 
 @lower("call")

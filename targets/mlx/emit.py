@@ -18,12 +18,12 @@ from ...ir.data import SplatData
 from ...ir.dims import Size
 from ...ir.dtypes import DType
 from ...ir.errors import IrcError
+from ...ir.loops import trip_count
 from ...ir.model import Constant, Function, Graph, Model, Node, Value
 from ...ir.operators import Trait
 from ...ir.types import TensorType
 from . import recipes
 from .context import ATOM, POSTFIX, Context
-from .control import trip_count
 from .expression import Expr, identifier
 from .loading import loading
 from .lowering import load
@@ -70,6 +70,7 @@ class Emitter(Statements):
         self._values: dict[Value, Expr] = {}
         self._reserved: dict[str, str] = {}
         self._functions: dict[str, tuple[str, bool]] = {}
+        self._labels = _labels(model)
         self._written: list[str] = []
         self._inlined: set[Graph] = set()
         self._unread = _conditions_not_written(model)
@@ -94,7 +95,7 @@ class Emitter(Statements):
         outer = (self._frame, self._lines, self._indent)
         self._frame, self._lines, self._indent = Frame(function), [], 4
         frame = self._frame
-        frame.names |= {name, *(s for s in self._recipes)}
+        frame.names |= {name, *self._labels.values(), *(s for s in self._recipes)}
         for symbol in sorted({s for v in function.inputs if isinstance(v.type, TensorType) for s in _type_symbols(v)}):
             frame.symbols[symbol] = self.fresh(symbol)
         self._reserved, frame.symbols = frame.symbols, {}
@@ -136,7 +137,7 @@ class Emitter(Statements):
         """Results of a function of the model, which is written at its first call."""
         assert self.model is not None
         if name not in self._functions:
-            label = identifier(name)
+            label = self._labels[name]
             self._functions[name] = (label, False)
             reserved = self._reserved
             self._functions[name] = (label, self._function(self.model.functions[name], label))
@@ -293,11 +294,13 @@ class Emitter(Statements):
         self._frame.takes_weights = True
         return Expr((f"w[{json.dumps(key, ensure_ascii=False)}]",), POSTFIX, dtype, tuple(dims), trivial=True)
 
-    def prepared(self, constant: Constant, suffix: str, make: str, dims: tuple[Size, ...]) -> Expr:
+    def prepared(
+        self, constant: Constant, suffix: str, make: str, dims: tuple[Size, ...], beside: bool = False
+    ) -> Expr:
         """See `Context.prepared`."""
         assert constant.name is not None
         self.weights[constant.name] = constant
-        alone = len(constant.uses) == 1
+        alone = len(constant.uses) == 1 and not beside
         key = constant.name if alone else f"{constant.name}.{suffix}"
         self._prepared[key] = (constant.name, make)
         return self.weight(key, constant.dtype, dims)
@@ -368,6 +371,16 @@ def _type_symbols(value: Value) -> tuple[str, ...]:
 def _sentence(name: str, entry: str) -> str:
     label = name.replace("\\", "/").replace('"', "'").replace("\n", " ")
     return f"MLX code of {label if entry == 'main' else f'{label}, entry {entry}'}, written by irc."[: COLUMNS - 6]
+
+
+def _labels(model: Model | None) -> dict[str, str]:
+    """What each function of the model is called in the module; no value of a function may have one of these names."""
+    out: dict[str, str] = {}
+    for name in model.functions if model is not None else ():
+        label = identifier(name)
+        taken = {*out.values(), "main", "load", "prepare", "mx", "math", "w"}
+        out[name] = next(n for n in (label, *(f"{label}_{i}" for i in range(1, len(taken) + 2))) if n not in taken)
+    return out
 
 
 def emit(model: Model, entry: str) -> Emitted:

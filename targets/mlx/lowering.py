@@ -11,7 +11,7 @@ lower = TABLE.lower
 
 _FAMILIES = (
     "elementwise", "shape", "indexing", "reduction", "window", "linalg", "convolution", "control", "sort", "fft",
-    "normalization", "attention", "resize",
+    "normalization", "attention", "resize", "quantization",
 )  # fmt: skip
 
 

@@ -32,7 +32,8 @@ class Frame:
 
 def signature(function: Function) -> list[str]:
     inputs = ", ".join(f"{n}: {v.type}" for n, v in zip(function.input_names, function.inputs, strict=True))
-    outputs = ", ".join(f"{n}: {v.type}" for n, v in zip(function.output_names, function.outputs, strict=True))
+    names = function.output_names or [v.name or f"y{i}" for i, v in enumerate(function.outputs)]
+    outputs = ", ".join(f"{n}: {v.type}" for n, v in zip(names, function.outputs, strict=True))
     text = f"{inputs} -> {outputs}".replace("\\", "/").replace('"', "'")
     if len(text) + 10 <= COLUMNS:
         return [f'    """{text}"""']

@@ -302,3 +302,19 @@ def convert(ctx, x, *, dtype, saturate):
 @lower("optimization_barrier")
 def optimization_barrier(ctx, xs):
     return tuple(ctx.op("Identity", x, type=x.type) for x in xs)
+
+
+_SHIFTED = (dtypes.u8, dtypes.u16, dtypes.u32, dtypes.u64)
+
+
+def _in_range(ctx, x, y):
+    """ONNX leaves open what a shift by the width or more gives."""
+    if x.dtype not in _SHIFTED:
+        return f"BitShift takes unsigned integers, not {x.dtype}"
+    if y.data is None or any(int(v) >= x.dtype.bits for v in y.data.numpy().reshape(-1)):
+        return "a shift whose amount is not known to be less than the width"
+    return None
+
+
+for _name, _way in (("shift_left", "LEFT"), ("shift_right_logical", "RIGHT")):
+    lower(_name, when=_in_range)((lambda way: lambda ctx, x, y: ctx.op("BitShift", x, y, direction=way))(_way))

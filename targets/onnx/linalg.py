@@ -28,14 +28,25 @@ def det(ctx, x):
 
 
 def _float_product(ctx, lhs, rhs, *, lhs_contracting, rhs_contracting, lhs_batching, rhs_batching, precision, result):
+    if _widens(lhs, rhs, result):
+        return None
     if lhs.dtype.is_float or lhs.dtype in (dtypes.i32, dtypes.i64, dtypes.u32, dtypes.u64):
         return None if result in (None, lhs.dtype) and rhs.dtype is lhs.dtype else "ONNX's MatMul has one element type"
     return f"ONNX Runtime has no MatMul of {lhs.dtype}"
 
 
+def _widens(lhs, rhs, result):
+    """Whether narrower floats are summed up in f32 or f64: they are then multiplied as what they are summed in."""
+    return result in (dtypes.f32, dtypes.f64) and all(
+        x.dtype.is_float and 16 <= x.dtype.bits <= result.bits for x in (lhs, rhs)
+    )
+
+
 @lower("dot_general", when=_float_product)
 def dot_general(ctx, lhs, rhs, *, lhs_contracting, rhs_contracting, lhs_batching, rhs_batching, precision, result):
     """MatMul of [batch, free, contracted] with [batch, contracted, free]; where there are several axes, they merge."""
+    if _widens(lhs, rhs, result):
+        lhs, rhs = ctx.cast(lhs, result), ctx.cast(rhs, result)
     left_free = [i for i in range(lhs.rank) if i not in (*lhs_batching, *lhs_contracting)]
     right_free = [i for i in range(rhs.rank) if i not in (*rhs_batching, *rhs_contracting)]
     a = ctx.transpose(lhs, [*lhs_batching, *left_free, *lhs_contracting])
@@ -52,3 +63,13 @@ def dot_general(ctx, lhs, rhs, *, lhs_contracting, rhs_contracting, lhs_batching
 
 def _shaped(ctx, x, dims):
     return x if tuple(dims) == tuple(x.dims) else ctx.reshape(x, dims)
+
+
+def _has_kernel(ctx, x):
+    return None if x.dtype in (dtypes.f32, dtypes.f64, dtypes.f16) else f"ONNX Runtime has no Inverse of {x.dtype}"
+
+
+@lower("Inverse", when=_has_kernel)
+def inverse(ctx, x):
+    """ONNX Runtime's operator: ONNX has none."""
+    return ctx.op("Inverse", x, domain="com.microsoft")

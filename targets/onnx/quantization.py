@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...ir import dtypes
 from .lowering import flat_pads, lower
 
 
@@ -111,3 +112,26 @@ def q_linear_conv(
 @lower("QLinearMatMul")
 def q_linear_mat_mul(ctx, a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point):
     return ctx.op("QLinearMatMul", a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point)
+
+
+def _packed_form(ctx, x, weights, scales, zero_points, *, size, bits, block_size):
+    if x.dtype not in (dtypes.f32, dtypes.f16) or scales.dtype is not x.dtype:
+        return f"MatMulNBits takes f32 or f16, and scales of that type, not {x.dtype} and {scales.dtype}"
+    if block_size < 16 or block_size & (block_size - 1):
+        return f"MatMulNBits takes blocks of a power of 2, at least 16, not of {block_size}"
+    if x.rank < 2 or not all(isinstance(d, int) for d in weights.dims):
+        return "MatMulNBits takes matrices, and weights whose shape is known"
+    if bits == 8 and zero_points is not None and zero_points.dtype is not dtypes.u8:
+        return "MatMulNBits takes zero points of 8 bits as bytes only"
+    return None
+
+
+@lower("QuantizedMatMul", when=_packed_form)
+def quantized_matmul(ctx, x, weights, scales, zero_points, *, size, bits, block_size):
+    """ONNX Runtime's operator: ONNX itself has none for weights that are packed."""
+    rows, blocks = scales.dims
+    packed = ctx.reshape(weights, (rows, blocks, block_size * bits // 8))
+    if zero_points is not None and bits != 8:
+        zero_points = ctx.cast(zero_points, x.dtype)
+    return ctx.op("MatMulNBits", x, packed, scales, zero_points, domain="com.microsoft", K=size, N=rows, bits=bits,
+                  block_size=block_size)  # fmt: skip

@@ -85,3 +85,16 @@ def rnn(
 ):
     common = _attributes(x, hidden_size, direction, activations, activation_alpha, activation_beta, clip, layout)
     return ctx.ops("RNN", x, w, r, b, sequence_lens, initial_h, **common)
+
+
+@lower("DynamicQuantizeLSTM")
+def dynamic_quantize_lstm(
+    ctx, x, w, r, b, sequence_lens, initial_h, initial_c, p, w_scale, w_zero_point, r_scale, r_zero_point, *,
+    hidden_size, direction, activations, activation_alpha, activation_beta, clip, input_forget,
+):  # fmt: skip
+    """ONNX Runtime's operator."""
+    common = _attributes(x, hidden_size, direction, activations, activation_alpha, activation_beta, clip, 0)
+    return ctx.ops(
+        "DynamicQuantizeLSTM", x, w, r, b, sequence_lens, initial_h, initial_c, p, w_scale, w_zero_point, r_scale,
+        r_zero_point, domain="com.microsoft", input_forget=int(input_forget), **common,
+    )  # fmt: skip

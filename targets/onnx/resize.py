@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...ir import dims as sizes
 from ...ir import dtypes
+from ...ir.ops.resize import simplest
 from .lowering import lower
 
 
-@lower("Resize")
+def _aligned(ctx, x, *, dims, scales, coordinate_mode, **rest):
+    """ONNX Runtime aligns corners by the rounded length, which is another one where a scale gives a fraction."""
+    if coordinate_mode != "align_corners":
+        return None
+    for dim, given, scale in zip(dims, x.dims, scales, strict=False):
+        if sizes.equal(dim * (factor := simplest(scale)).denominator, given * factor.numerator) is not True:
+            return f"ONNX Runtime aligns the corners of {given} * {scale} places by {dim}"
+    return None
+
+
+@lower("Resize", when=_aligned)
 def resize(
     ctx,
     x,

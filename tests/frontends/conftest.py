@@ -60,3 +60,36 @@ def run_ort() -> Callable[[onnx.ModelProto, Sequence[np.ndarray]], list[np.ndarr
         return session.run(None, feeds)
 
     return run
+
+
+TARGETS = ("reference", "xla", "mlx{compile=off}")
+
+
+@pytest.fixture
+def agrees(run_ort: Callable[..., list[np.ndarray]]) -> Callable[..., None]:
+    """`agrees(model, inputs)`: every target gives what ONNX Runtime does, or `want`.
+
+    `rtol` counts against the largest magnitude of a result; integers may be `steps` apart.
+    """
+
+    def check(
+        model: onnx.ModelProto, inputs: Sequence[np.ndarray], want: Sequence[np.ndarray] | None = None, *,
+        rtol: float = 1e-5, steps: int = 0, targets: Sequence[str] = TARGETS,
+    ) -> None:  # fmt: skip
+        import irc
+
+        expected = run_ort(model, inputs) if want is None else want
+        for target in targets:
+            results = irc.compile(model, target=target)(*inputs)
+            assert len(results) == len(expected)
+            for got, wanted in zip(map(np.asarray, results), expected, strict=True):
+                assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype), target
+                if wanted.dtype.kind in "iub":
+                    apart = np.abs(got.astype(np.int64) - wanted.astype(np.int64))
+                    assert apart.max(initial=0) <= steps, f"{target}: {np.count_nonzero(apart > steps)} differ"
+                    continue
+                a, b = got.astype(np.float64), wanted.astype(np.float64)
+                bound = rtol * max(float(np.abs(b[np.isfinite(b)]).max(initial=0)), 1e-3)
+                np.testing.assert_allclose(a, b, rtol=0, atol=bound, err_msg=target)
+
+    return check

@@ -7,10 +7,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+import irc
 from irc.frontends.onnx import import_onnx
 from irc.ir import verify
 from irc.ir.errors import FormatError, UnsupportedError
 from irc.ir.reference import evaluate
+from irc.ir.text import parse_model, print_model
 
 F, I64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 
@@ -156,9 +158,9 @@ def test_a_short_loop_that_grows_a_value_is_unrolled():
 
 
 def test_a_loop_that_cannot_be_typed_says_why():
-    nodes = [("Identity", ["c"], ["c_out"]), ("Concat", ["s", "s"], ["s_out"], {"axis": 0})]
+    nodes = [("Identity", ["c"], ["c_out"]), ("Cast", ["s"], ["s_out"], {"to": BOOL})]
     proto = loop(nodes, ["s"], inputs=[value("s_0", F, ["n"])])
-    with pytest.raises(UnsupportedError, match=r"carried value 0 changes its type from f32\[n\] to f32\[2\*n\]"):
+    with pytest.raises(UnsupportedError, match=r"a carried value changes its type from f32\[n\] to bool\[n\]"):
         import_onnx(proto)
 
 
@@ -262,3 +264,41 @@ def test_an_if_of_which_no_branch_can_be_typed_is_invalid():
     squeeze = branch([("Squeeze", ["x", "axis"], ["b"])], initializers=[("axis", np.array([1]))])
     with pytest.raises(FormatError, match="only axes of size 1"):
         import_onnx(conditional(squeeze, squeeze, x=("n", 3)))
+
+LOOPS_ON_HOST = {
+    "grows": ("float[K] y", """
+        more = Concat <axis = 0> (y, one)
+        go = Identity (c)
+        s = ReduceSum <keepdims = 0> (more)
+    """, lambda x, n: (np.concatenate([x, np.ones(n)]), np.array([x.sum() + i + 1 for i in range(n)]))),
+    "halves": ("float[K] y", """
+        half = Constant <value_ints = [2]> ()
+        size = Shape (y)
+        kept = Div (size, half)
+        zero = Constant <value_ints = [0]> ()
+        more = Slice (y, zero, kept)
+        go = Identity (c)
+        s = ReduceMax <keepdims = 0> (y)
+    """, lambda x, n: (x[: len(x) >> n], np.array([x[: len(x) >> i].max() for i in range(n)]))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOOPS_ON_HOST)
+@pytest.mark.parametrize("target", ["reference", "xla", "mlx{compile=off}", "onnx"])
+@pytest.mark.parametrize("trips", [1, 3])
+def test_a_state_that_changes_its_shape_is_repeated_by_the_host(name, target, trips):
+    state, body, formula = LOOPS_ON_HOST[name]
+    model = onnx.parser.parse_model(f"""<ir_version: 10, opset_import: ["" : 21]>
+    agraph (int64 n, float[K] x) => (float[M] out, float[R] sums) <float[1] one = {{1}}> {{
+        on = Constant <value = bool {{1}}> ()
+        out, sums = Loop (n, on, x) <
+            body = step (int64 i, bool c, {state}) => (bool go, float[M] more, float s) {{{body}}}>
+    }}""")
+    imported = irc.import_onnx(model)
+    assert verify.verify(imported) == []
+    assert print_model(parse_model(print_model(imported))) == print_model(imported)
+    x = np.arange(8, dtype=np.float32)
+    out, sums = irc.compile(imported, target=target)(np.array(trips, np.int64), x)
+    want, rows = formula(x, trips)
+    np.testing.assert_array_equal(out, want)
+    np.testing.assert_array_equal(sums, rows.astype(np.float32))

@@ -15,7 +15,7 @@ from irc.ir import dims as sizes
 from irc.ir.model import Model
 
 FOLDER = Path(__file__).parent
-SIZES = {"B": 3, "S": 5, "T": 6, "P": 2, "batch": 2, "length": 6}
+SIZES = {"B": 3, "S": 5, "T": 6, "P": 2, "batch": 2, "length": 6, "past": 3, "total": 9}
 
 
 def _layers() -> dict[str, Callable[[], Model]]:

@@ -30,7 +30,11 @@ SMALL: dict[str, Any] = {
 }
 
 
-def _text(model: str, config: str, decoder: bool = True, **more: Any) -> Callable[[str], tuple[Any, dict[str, Any]]]:
+def _text(
+    model: str, config: str, decoder: bool = True, dense: bool = False, **more: Any
+) -> Callable[[str], tuple[Any, dict[str, Any]]]:
+    """A model of token ids.  `dense` puts one SiLU in the place of a mixture of experts, which cannot be exported."""
+
     def make(attention: str) -> tuple[Any, dict[str, Any]]:
         import torch
         import transformers
@@ -42,9 +46,23 @@ def _text(model: str, config: str, decoder: bool = True, **more: Any) -> Callabl
         inputs["attention_mask"][1, 4:] = 0
         if decoder:
             made.config.use_cache = False
+        for layer in made.layers if dense else ():
+            layer.mlp = _Dense.make()
         return made, inputs
 
     return make
+
+
+class _Dense:
+    @staticmethod
+    def make() -> Any:
+        import torch
+
+        class Dense(torch.nn.Module):
+            def forward(self, x: Any) -> Any:
+                return torch.nn.functional.silu(x), None
+
+        return Dense()
 
 
 def _image(model: str, config: str, size: int = 16, **more: Any) -> Callable[[str], tuple[Any, dict[str, Any]]]:
@@ -125,8 +143,7 @@ FAMILIES: dict[str, Callable[[str], tuple[Any, dict[str, Any]]]] = {
     "cohere": _text("CohereModel", "CohereConfig"),
     "stablelm": _text("StableLmModel", "StableLmConfig", partial_rotary_factor=0.5),
     "olmo2": _text("Olmo2Model", "Olmo2Config"),
-    "gpt_oss": _text("GptOssModel", "GptOssConfig", sliding_window=4, num_local_experts=2, num_experts_per_tok=1,
-                     experts_implementation="eager"),
+    "gpt_oss": _text("GptOssModel", "GptOssConfig", dense=True, sliding_window=4, num_local_experts=2),
     "falcon": _text("FalconModel", "FalconConfig", multi_query=True, new_decoder_architecture=False,
                     head_dim=None, num_key_value_heads=None),
     "bloom": _text("BloomModel", "BloomConfig", n_layer=2, n_head=4),
@@ -140,15 +157,85 @@ FAMILIES: dict[str, Callable[[str], tuple[Any, dict[str, Any]]]] = {
     "swin": _image("SwinModel", "SwinConfig", size=16, embed_dim=16, depths=[2], num_heads=[2], window_size=2,
                    num_hidden_layers=None, num_attention_heads=None, hidden_size=None),
     "dinov2": _image("Dinov2Model", "Dinov2Config"),
+    "albert": _text("AlbertModel", "AlbertConfig", decoder=False, embedding_size=16),
+    "deberta_v2": _text("DebertaV2Model", "DebertaV2Config", decoder=False, relative_attention=True,
+                        pos_att_type=["p2c", "c2p"], position_buckets=8),
+    "modernbert": _text("ModernBertModel", "ModernBertConfig", decoder=False, global_attn_every_n_layers=2,
+                        local_attention=4),
+    "esm": _text("EsmModel", "EsmConfig", decoder=False, position_embedding_type="rotary", mask_token_id=5),
+    "gpt_neo": _text("GPTNeoModel", "GPTNeoConfig", num_layers=2, num_heads=4, window_size=4,
+                     attention_types=[[["global", "local"], 1]], num_hidden_layers=None, num_attention_heads=None),
+    "gpt_bigcode": _text("GPTBigCodeModel", "GPTBigCodeConfig", **_GPT),
+    "mpt": _text("MptModel", "MptConfig", d_model=32, n_heads=4, n_layers=2, max_seq_len=32, expansion_ratio=2,
+                 num_attention_heads=None, num_hidden_layers=None, hidden_size=None),
+    "persimmon": _text("PersimmonModel", "PersimmonConfig"),
+    "granite": _text("GraniteModel", "GraniteConfig", attention_multiplier=0.3, residual_multiplier=0.5),
+    "nemotron": _text("NemotronModel", "NemotronConfig"),
+    "glm4": _text("Glm4Model", "Glm4Config"),
+    "cohere2": _text("Cohere2Model", "Cohere2Config", sliding_window=4),
+    "exaone4": _text("Exaone4Model", "Exaone4Config", sliding_window=4),
+    "qwen2_vl_text": _text("Qwen2VLTextModel", "Qwen2VLTextConfig", rope_parameters={
+        "rope_type": "default", "mrope_section": [1, 1, 2], "rope_theta": 10000.0}),
+    "xglm": _text("XGLMModel", "XGLMConfig", d_model=32, ffn_dim=48, num_layers=2, attention_heads=4),
+    "m2m_100": _sequence("M2M100Model", "M2M100Config", **_BART, pad_token_id=0, bos_token_id=1, eos_token_id=2),
+    "mt5": _sequence("MT5Model", "MT5Config", d_model=32, d_kv=8, d_ff=48, num_layers=1, num_decoder_layers=1,
+                     num_heads=4, vocab_size=64, decoder_start_token_id=0),
+    "beit": _image("BeitModel", "BeitConfig"),
+    "dinov3": _image("DINOv3ViTModel", "DINOv3ViTConfig"),
+    "siglip": _image("SiglipVisionModel", "SiglipVisionConfig"),
+    "segformer": _image("SegformerModel", "SegformerConfig", num_encoder_blocks=2, depths=[1, 1], sr_ratios=[2, 1],
+                        hidden_sizes=[16, 32], num_attention_heads=[2, 4], patch_sizes=[3, 3], strides=[2, 2],
+                        mlp_ratios=[2, 2], hidden_size=None, num_hidden_layers=None),
 }  # fmt: skip
 
 
-def export(family: str, attention: str, opset: int, path: Path, dynamic: bool = False) -> None:
-    """One file; the inputs are those of the example, in its order."""
+def _with_cache(model: Any, inputs: dict[str, Any], past: int = 4) -> tuple[Any, dict[str, Any]]:
+    """A decoder whose keys and values of earlier tokens are inputs, and those of all tokens outputs."""
+    import torch
+    import transformers
+
+    names, config = list(inputs), model.config
+    # Every configuration here says num_key_value_heads; only layers that group heads mean it.
+    groups = max((getattr(m, "num_key_value_groups", 1) for m in model.modules()), default=1)
+    heads, width = config.num_attention_heads // groups, config.hidden_size // config.num_attention_heads
+    shape = (2, heads, past, width)
+    inputs = {**inputs, "attention_mask": torch.ones(2, past + inputs["input_ids"].shape[1], dtype=torch.int64)}
+    for i in range(config.num_hidden_layers):
+        inputs |= {f"past_key_{i}": torch.randn(shape), f"past_value_{i}": torch.randn(shape)}
+
+    class Cached(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = model
+
+        def forward(self, **values: Any) -> Any:
+            cache = transformers.DynamicCache()
+            for i in range(config.num_hidden_layers):
+                cache.update(values[f"past_key_{i}"], values[f"past_value_{i}"], i)
+            given = {name: values[name] for name in names}
+            out = self.inner(**given, past_key_values=cache, use_cache=True)
+            present = [t for layer in out.past_key_values.layers for t in (layer.keys, layer.values)]
+            return ((out.last_hidden_state, *present),)
+
+    return Cached(), inputs
+
+
+def export(
+    family: str,
+    attention: str,
+    opset: int,
+    path: Path,
+    dynamic: bool = False,
+    cache: bool = False,
+    torchscript: bool = False,
+) -> None:
+    """One file; the inputs are those of the example, in its order.  `torchscript`: by the exporter of earlier years."""
     import torch
 
     torch.manual_seed(0)
     model, inputs = FAMILIES[family](attention)
+    if cache:
+        model, inputs = _with_cache(model, inputs)
     model = model.eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -163,10 +250,23 @@ def export(family: str, attention: str, opset: int, path: Path, dynamic: bool = 
         def forward(self, *values: Any) -> Any:
             return self.inner(**dict(zip(inputs, values, strict=True)))[0]
 
+    if torchscript:
+        axes = {n: {0: "batch", 1: "length"} if v.dim() == 2 else {0: "batch"} for n, v in inputs.items()}
+        torch.onnx.export(
+            Wrapped(model), tuple(inputs.values()), str(path), dynamo=False, opset_version=opset,
+            input_names=list(inputs), dynamic_axes=axes,
+        )  # fmt: skip
+        strip(path)
+        return
+
     shapes = None
     if dynamic:
         batch, length = torch.export.Dim("batch", min=2, max=64), torch.export.Dim("length", min=3, max=32)
         shapes = (tuple({0: batch, 1: length} if v.dim() == 2 else {0: batch} for v in inputs.values()),)
+        if cache:
+            total, past = (torch.export.Dim(n, min=2, max=64) for n in ("total", "past"))
+            by_name: dict[str, Any] = {"input_ids": {0: batch, 1: length}, "attention_mask": {0: batch, 1: total}}
+            shapes = (tuple(by_name.get(name, {0: batch, 2: past}) for name in inputs),)
     program = torch.onnx.export(
         Wrapped(model), tuple(inputs.values()), dynamo=True, opset_version=opset, input_names=list(inputs),
         dynamic_shapes=shapes, verbose=False,
@@ -198,13 +298,18 @@ def main() -> int:
     parser.add_argument("--opset", type=int, default=18)
     parser.add_argument("--attention", default="eager")
     parser.add_argument("--dynamic", action="store_true")
+    parser.add_argument("--torchscript", action="store_true", help="the older exporter; always with dynamic sizes")
+    parser.add_argument("--cache", action="store_true", help="keys and values of earlier tokens are inputs")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     failed = 0
     for family in options.families or FAMILIES:
-        path = options.out / f"{family}_{options.attention}_{options.opset}{'_dynamic' if options.dynamic else ''}.onnx"
+        variant = "".join(f"_{word}" for word in ("cache", "torchscript", "dynamic") if getattr(options, word))
+        path = options.out / f"{family}_{options.attention}_{options.opset}{variant}.onnx"
         try:
-            export(family, options.attention, options.opset, path, options.dynamic)
+            export(
+                family, options.attention, options.opset, path, options.dynamic, options.cache, options.torchscript
+            )
             print(f"{path.name}: {path.stat().st_size} bytes", flush=True)
         except Exception as error:
             failed += 1

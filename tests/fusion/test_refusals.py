@@ -165,3 +165,46 @@ def test_the_sum_of_another_number_of_elements_is_no_mean() -> None:
 
     assert try_fusions(model_of(body(8.0), x="f32[B,8]"), "rms-norm").fired == {"rms-norm": 1}
     assert try_fusions(model_of(body(4.0), x="f32[B,8]"), "rms-norm").fired == {}
+
+
+def _matrix(b: Any, axis: int = 0, block: int = 16, weights: Any = None) -> Any:
+    rng = np.random.default_rng(0)
+    q = b.constant(rng.integers(0, 16, (32, 32)).astype(np.uint8)) if weights is None else weights
+    dims = [32, 32]
+    dims[axis] = -(-32 // block) if block else 1
+    shape = dims if block else [32]
+    s = b.constant(rng.random(shape).astype(np.float32))
+    return b.DequantizeLinear(q, s, None, axis=axis, block_size=block)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (lambda b, x, q: b.MatMul(x, _matrix(b, axis=1)), "blocks along the outputs"),
+        (lambda b, x, q: b.MatMul(x, _matrix(b, block=24)), "the last block is not whole"),
+        (lambda b, x, q: b.MatMul(x, _matrix(b, weights=q)), "weights that are computed"),
+        (lambda b, x, q: b.MatMul(x, _matrix(b, block=0)), ""),  # a scale a column: made once, in `init`
+        (lambda b, x, q: b.Gemm(x, _matrix(b), alpha=2.0), ""),
+        (lambda b, x, q: b.MatMul(_matrix(b), b.transpose(x, permutation=(1, 0))), ""),  # weights on the left
+    ],
+)
+def test_dequantized_weights_stay_where_they_do_not_fit(body: Any, reason: str) -> None:
+    outcome = try_fusions(model_of(body, x="f32[S,32]", q="u8[32,32]"), "quantized-matmul")
+    assert not outcome.fired
+    assert [reason in why for why in outcome.reasons] == [True] * bool(reason)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+@pytest.mark.parametrize("turned", [False, True])
+def test_every_byte_keeps_its_value_when_it_is_packed(dtype: Any, turned: bool) -> None:
+    q = np.arange(256).reshape(16, 16).astype(np.uint8).view(dtype)
+
+    def body(b: Any, x: Any) -> Any:
+        s = b.constant(np.full((16, 1) if turned else (1, 16), 0.5, np.float32))
+        w = b.DequantizeLinear(b.constant(q), s, None, axis=int(turned), block_size=16)
+        return b.MatMul(x, b.transpose(w, permutation=(1, 0)) if turned else w)
+
+    model = model_of(body, x="f32[S,16]")
+    outcome = try_fusions(model, "quantized-matmul")
+    assert outcome.fired == {"quantized-matmul": 1}
+    assert outcome.largest_difference([np.eye(16, dtype=np.float32)]) == 0

@@ -12,18 +12,18 @@ import irc
 from irc.ir.model import Model
 from irc.ir.reference import evaluate
 
-# Attention with causal mask, window, softcap, sinks, groups; rotary embedding of each kind; norms and gates.
-MODELS = ["llama", "gemma2", "gpt_oss_sinks", "gpt2", "bert_sdpa", "rope_interleaved", "rope_partial", "t5_eager_18"]
+# Two layers of f32 products of some 32 terms on values near 1: a few hundred roundings of 2^-24.  f16: two roundings.
+BOUNDS = {"float32": 2e-5, "float16": 4e-3}
 
 
 @pytest.mark.parametrize("target", ["xla", "mlx{compile=off,device=cpu}", "onnx"])
-@pytest.mark.parametrize("name", MODELS)
 def test_targets_agree_with_the_reference(
-    name: str, target: str, load: Callable[[str], Model], inputs_of: Callable[[Model], list[Any]]
+    fixture_name: str, target: str, load: Callable[[str], Model], inputs_of: Callable[[Model], list[Any]]
 ) -> None:
-    model = load(name)
+    """The reference runs the model as it was read, the target as the default pipeline left it."""
+    model = load(fixture_name)
     inputs = inputs_of(model)
     got = irc.compile(model, target=target)(*inputs)
     for want, have in zip(evaluate(model, inputs), got, strict=True):
-        # Two layers of f32 products of some 32 terms on values near 1: a few hundred roundings of 2^-24.
-        assert np.abs(want.astype(np.float64) - np.asarray(have)).max() <= 2e-5 * max(1.0, float(np.abs(want).max()))
+        bound = BOUNDS[want.dtype.name] * max(1.0, float(np.abs(want).max()))
+        assert np.abs(want.astype(np.float64) - np.asarray(have)).max() <= bound

@@ -782,7 +782,7 @@ def test_bad_lines(lines: str, message: str):
         ("f32[10,64]\n", "f32[10,65]\n", "the weight #w is declared as f32[10,65]; its contents are f32[10,64]"),
         ("weight #w", "weight #v", "the contents of the weight #v are missing: the container has no tensor"),
         ("  func", "  weight #w : f32[1] = splat 1.0\n  func", "there is a constant #w already"),
-        ("  func", "  fun", "expected metadata, weight, init, func or }, found fun"),
+        ("  func", "  fun", "expected metadata, requires, weight, init, func or }, found fun"),
         ("%flag: bool[])", "%flag bool[])", "expected ':', found bool"),
         ("%flag: bool[])", "%x: bool[])", "%x is defined already"),
         ("%flag: bool[])", "%flag: bool[] holds [1, _, 2])", "3 known integers for a value of type bool[]"),

@@ -40,6 +40,11 @@ MODELS = {
         "ddddocr/common.onnx",
         "33b5cd351ee94e73a6bf8fa18c415ed8b819b3ffd342e267c30d8ad8334e34e8",
     ),
+    "common_old": (
+        "ddddocr==1.6.1",
+        "ddddocr/common_old.onnx",
+        "b8f2ad9cbc1f2e3922a6cb9459e30824e7e2467f3fb4fd61420640e34ea0bf68",
+    ),
     "nudenet": (
         "nudenet==3.4.2",
         "nudenet/320n.onnx",

@@ -68,6 +68,7 @@ class Case:
     realistic: Callable[[tuple[int, ...]], np.ndarray]
     classes: int | None = None
     dtype: type = np.float32
+    rtol: float = RTOL
 
 
 def in_double(model: Model) -> Model:
@@ -94,11 +95,22 @@ def image(shape: tuple[int, ...]) -> np.ndarray:
     return text_image(shape[2], shape[3], shape[0])
 
 
+def grey(shape: tuple[int, ...]) -> np.ndarray:
+    return image((shape[0], 3, *shape[2:])).mean(1, keepdims=True)
+
+
+# common_old quantizes what enters each of its 22 layers, and the state of its LSTM before each step, to 255 steps of
+# the range.  Where sums of two engines, a rounding of f32 apart, lie on either side of a tie, one of these steps (0.4 %
+# of the range) lies between them from there on.  The products themselves are exact: without ties results are equal.
+STEPS = 2e-2
+
 CASES = [
     Case("det", ((1, 3, 320, 480), (2, 3, 192, 256)), image),
     Case("rec", ((1, 3, 48, 320), (2, 3, 48, 160)), image, classes=-1),
     Case("cls", ((1, 3, 48, 192), (2, 3, 48, 160)), image, classes=-1),
     Case("common_det", ((1, 3, 416, 416),), lambda s: image(s) * 127.5 + 127.5),
+    Case("common", ((1, 1, 64, 128), (1, 1, 64, 200)), grey, classes=-1),
+    Case("common_old", ((1, 1, 64, 128), (1, 1, 64, 200)), grey, classes=-1, rtol=STEPS),
     Case("nudenet", ((1, 3, 320, 320), (2, 3, 160, 224)), lambda s: (image(s) + 1) / 2),
     Case("basic_pitch", ((1, 43844, 1), (2, 43844, 1)), lambda s: chirp(s[0], s[1])),
     Case("magika", ((1, 2048), (2, 2048)), lambda s: file_bytes(s[0], s[1]), classes=-1, dtype=np.int32),
@@ -138,7 +150,7 @@ def test_published_model_agrees_with_onnx_runtime(case: Case, target: str, model
                 what = f"{case.name} {output} on {kind} {shape}"
                 assert actual.shape == expected.shape, what
                 assert actual.dtype == expected.dtype, what
-                bound = RTOL * np.abs(expected).max() + ATOL
+                bound = case.rtol * np.abs(expected).max() + ATOL
                 error = np.abs(actual.astype(np.float64) - expected).max()
                 if error > bound:
                     # Only where float64 shows ONNX Runtime itself to be off may irc be off as well; twice as far at

@@ -261,3 +261,20 @@ def test_an_assumption_that_breaks_names_the_sizes():
 def test_matmul_errors(left, right, message):
     with pytest.raises(InferenceError, match=message):
         facts_of("MatMul", tensor(dtypes.f32, *left), tensor(dtypes.f32, *right))
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 3, 4, 4), (1, 1), (0, 2, 2), (2, 0, 0)])
+def test_inverse(shape):
+    x = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+    got = check_composite("Inverse", x, ulps=100)  # condition numbers below 100
+    assert got.shape == shape
+    if x.size:
+        np.testing.assert_allclose(x @ got, np.broadcast_to(np.eye(shape[-1]), shape), atol=1e-4)
+
+
+def test_inverse_of_symbolic_size_and_of_none():
+    x = np.array([[[0, 2], [4, 0]], [[1, 2], [3, 4]]], np.float64)
+    got = check_composite("Inverse", x, shapes=["B N N"], ulps=8)
+    np.testing.assert_allclose(got[0], [[0, 0.25], [0.5, 0]])
+    with pytest.raises(InferenceError, match="the last two dims of x must be equal, got 2 and 3"):
+        facts_of("Inverse", tensor(dtypes.f32, 2, 3))

@@ -199,3 +199,75 @@ def test_types_and_errors():
         facts_of("DequantizeLinear", tensor(dtypes.u8, 4, 5), tensor(dtypes.f32, 3))
     with pytest.raises(InferenceError, match="dims of scale"):
         facts_of("DequantizeLinear", tensor(dtypes.u8, 4, 5), tensor(dtypes.f32, 4, 2), block_size=2)
+
+
+def packed(rows, size, bits, block, zeros):
+    """Operands of QuantizedMatMul behind x, and the weights that they stand for."""
+    blocks = -(-size // block)
+    q = RNG.integers(0, 1 << bits, (rows, blocks, block))
+    each = 8 // bits
+    weights = (q.reshape(rows, -1, each) << (np.arange(each) * bits)).sum(-1).astype(np.uint8)
+    scales = RNG.uniform(0.5, 1, (rows, blocks)).astype(np.float32)
+    zero = {None: None, "bytes": RNG.integers(0, 1 << bits, (rows, blocks)).astype(np.uint8),
+            "floats": RNG.uniform(0, 3, (rows, blocks)).astype(np.float32)}[zeros]  # fmt: skip
+    moved = q - ((1 << (bits - 1)) if zero is None else zero.astype(np.float64)[..., None])
+    return [weights, scales, zero], (moved * scales[..., None]).reshape(rows, -1)[:, :size]
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8])
+@pytest.mark.parametrize("zeros", [None, "bytes", "floats"])
+@pytest.mark.parametrize("size, block", [(64, 32), (40, 16), (12, 12)])
+def test_quantized_matmul(bits, zeros, size, block):
+    operands, real = packed(6, size, bits, block, zeros)
+    x = RNG.normal(size=(2, 3, size)).astype(np.float32)
+    shapes = [f"A B {size}", None, None, *([] if zeros is None else [None])]
+    got = check_composite("QuantizedMatMul", x, *operands, size=size, bits=bits, block_size=block, shapes=shapes)
+    np.testing.assert_allclose(got, x.astype(np.float64) @ real.T, rtol=1e-5, atol=1e-4)
+    half = run("QuantizedMatMul", x.astype(np.float16), *operands, size=size, bits=bits, block_size=block)
+    assert half.dtype == np.float16
+
+
+def test_quantized_matmul_takes_a_vector_and_nothing():
+    operands, real = packed(6, 32, 4, 16, None)
+    x = RNG.normal(size=32).astype(np.float32)
+    got = check_composite("QuantizedMatMul", x, *operands, size=32, block_size=16)
+    np.testing.assert_allclose(got, real @ x, rtol=1e-5, atol=1e-4)
+    assert check_composite("QuantizedMatMul", x[None][:0], *operands, size=32, block_size=16).shape == (0, 6)
+
+
+@pytest.mark.parametrize("change, message", [
+    ({"bits": 3}, "bits must be 2, 4 or 8, got 3"),
+    ({"size": 48}, "the last dim of x and the size of a row of weights must be equal, got 32 and 48"),
+    ({"bits": 8}, r"dims of weights \(axis 1\) must be equal, got 16 and 32"),
+    ({"bits": 2, "block_size": 2}, "blocks of 2 elements do not fill whole bytes"),
+])  # fmt: skip
+def test_errors_of_quantized_matmul(change, message):
+    given = {"size": 32, "bits": 4, "block_size": 16} | change
+    weights, scales = tensor(dtypes.u8, 6, 16), tensor(dtypes.f32, 6, 2)
+    with pytest.raises(InferenceError, match=message):
+        facts_of("QuantizedMatMul", tensor(dtypes.f32, M, 32), weights, scales, **given)
+
+
+@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
+@pytest.mark.parametrize("columns", [False, True])
+def test_dynamic_quantize_lstm(direction, columns):
+    d, size, hidden = 2 if direction == "bidirectional" else 1, 3, 4
+    shape = (d, 4 * hidden) if columns else (d,)
+    x = RNG.normal(size=(5, 2, size)).astype(np.float32)
+    operands = [
+        x, integers(np.int8, d, size, 4 * hidden), integers(np.uint8, d, hidden, 4 * hidden),
+        RNG.normal(size=(d, 8 * hidden)).astype(np.float32), np.array([5, 3], np.int32), None, None, None,
+        RNG.uniform(0.004, 0.008, shape).astype(np.float32), RNG.integers(-3, 3, shape).astype(np.int8),
+        RNG.uniform(0.004, 0.008, shape).astype(np.float32), RNG.integers(120, 130, shape).astype(np.uint8),
+    ]  # fmt: skip
+    # A state next to a tie may be quantized to either neighbour: a step of 2 / 255, times a weight of about 1.
+    given = {"hidden_size": hidden, "direction": direction, "activations": ("Sigmoid", "Tanh", "Tanh") * d}
+    y, *_ = check_composite("DynamicQuantizeLSTM", *operands, **given, ulps=1e-2 * 2**23, shapes=["T B 3", *[None] * 8])
+    assert y.shape == (5, d, 2, hidden)
+    assert not y[3:, :, 1].any()  # past the second row's length
+    # The same layer with the weights as floats is near: products are right, but for what x and h lose in quantization.
+    real = [(w.astype(np.float32) - z.reshape(d, 1, -1)) * s.reshape(d, 1, -1)
+            for w, s, z in ((operands[1], *operands[8:10]), (operands[2], *operands[10:]))]  # fmt: skip
+    turned = [w.transpose(0, 2, 1).astype(np.float32) for w in real]
+    near = run("LSTM", x, *turned, operands[3], operands[4], **given)[0]
+    assert np.abs(near - y).max() < 0.05

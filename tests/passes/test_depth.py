@@ -66,5 +66,6 @@ def test_depth(make: Callable[[], Model]):
     for pipeline in PIPELINES:
         out = run_passes(model, pipeline)
         assert sum(len(g) for g in out.graphs()) == count, pipeline
+    assert not [n for n in run_passes(run_passes(model, "outline"), "inline").nodes() if n.op.name == "call"]
     legalize(model, NoSwish())
     assert "Swish" not in {n.op.name for n in model.nodes()}

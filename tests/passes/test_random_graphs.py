@@ -185,7 +185,9 @@ def same(a: np.ndarray, b: np.ndarray) -> bool:
 
 PIPELINES = [
     "canonicalize", "fold", "fold{hoist=false}", "cse", "cse{across-graphs=false}", "dce", 'specialize{dims="B=3"}',
+    "lower-loops", "lower-loops{unroll=0}", "cond-to-if{min-cost=10}", "sink-transposes",
     "fixpoint(max=3){canonicalize,fold,cse,dce}", DEFAULT, 'specialize{dims="B=3"},' + DEFAULT,
+    "outline{min-nodes=2}",
 ]  # fmt: skip
 
 

@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-from types import ModuleType
-
 import pytest
 
+from irc.testing import cases
+from irc.testing.targets import operator_cases
 
-def _beside(name: str, file: str) -> ModuleType:
-    """A module of this folder, which is no package; loaded once."""
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(file))
-        assert spec is not None
-        assert spec.loader is not None
-        sys.modules[name] = module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    return sys.modules[name]
-
-
-target_cases = _beside("target_cases", "cases.py")
-family_cases = _beside("target_family_cases", "cases_of_families.py")
-CASES = [*target_cases.cases(), *family_cases.cases()]
+CASES = operator_cases()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -38,5 +22,5 @@ def all_cases() -> list:
 
 @pytest.fixture(scope="session")
 def check():
-    """check(case, results, expected, ulps=None): see cases.py."""
-    return target_cases.check
+    """check(case, results, expected, ulps=None): see irc.testing.cases."""
+    return cases.check

@@ -4,6 +4,6 @@ Operands broadcast as NumPy's do.  Integer arithmetic wraps.  Floats follow IEEE
 by a target.  Where no `infer` is written the result has the operands' common element type and their broadcast dims.
 """
 
-from . import activation, binary, composite, convert, unary
+from . import activation, binary, composite, convert, transcendental, unary
 
-__all__ = ["activation", "binary", "composite", "convert", "unary"]
+__all__ = ["activation", "binary", "composite", "convert", "transcendental", "unary"]

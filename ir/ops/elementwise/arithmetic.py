@@ -1,4 +1,4 @@
-"""What rules of several elementwise operators share: integer division and power, bit patterns, wide types."""
+"""What rules of several elementwise operators share: derivatives, integer division and power, bits, wide types."""
 
 import numpy as np
 
@@ -140,3 +140,28 @@ def recast_dims(ctx, x, dtype):
     ctx.need(x.rank > 0, f"reading {x.type} as the wider {dtype} needs a last axis of size {want // have}")
     ctx.equal(x.dims[-1], want // have, f"the last dim of x, read as the wider {dtype}, and {want // have}")
     return x.dims[:-1]
+
+
+def derivative(rule):
+    """The vjp of a function of one operand: the cotangent times rule(build, x, y), y being the result."""
+
+    def vjp(ctx, x):
+        return ctx.build.multiply(ctx.cotangent, rule(ctx.build, x, ctx.result))
+
+    return vjp
+
+
+def flat(ctx, *operands, **attributes):
+    """The vjp of what is constant between its jumps: no cotangent for any operand."""
+    return (None,) * len(operands) if len(operands) > 1 else None
+
+
+def shared(ctx, x, y, direction):
+    """The vjp of maximum and minimum: all to the operand that was taken, half to each where they are equal."""
+    b, g = ctx.build, ctx.cotangent
+    zero, half = b.constant(0.0, g.dtype), b.multiply(g, 0.5)
+    equal, first = b.compare(x, y, direction="eq"), b.compare(x, y, direction=direction)
+    return (
+        b.select(equal, half, b.select(first, g, zero)),
+        b.select(equal, half, b.select(first, zero, g)),
+    )

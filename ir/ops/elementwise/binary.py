@@ -28,8 +28,10 @@ from .arithmetic import (
     WHOLE,
     as_signed,
     bit_pattern,
+    flat,
     integer_divide,
     integer_power,
+    shared,
     shift_amount,
     sign_extended,
     width,
@@ -48,6 +50,9 @@ class Add:
     def reference(ctx, x, y):
         return np.add(x, y)
 
+    def vjp(ctx, x, y):
+        return ctx.cotangent, ctx.cotangent
+
 
 @operator("subtract", family="elementwise", traits=MAP | EXACT)
 class Subtract:
@@ -60,6 +65,9 @@ class Subtract:
 
     def reference(ctx, x, y):
         return np.subtract(x, y)
+
+    def vjp(ctx, x, y):
+        return ctx.cotangent, ctx.build.negate(ctx.cotangent)
 
 
 @operator("multiply", family="elementwise", traits=MAP | COMMUTATIVE | EXACT)
@@ -74,6 +82,10 @@ class Multiply:
     def reference(ctx, x, y):
         return np.multiply(x, y)
 
+    def vjp(ctx, x, y):
+        b, g = ctx.build, ctx.cotangent
+        return b.multiply(g, y), b.multiply(g, x)
+
 
 @operator("divide", family="elementwise", traits=MAP | EXACT)
 class Divide:
@@ -86,6 +98,11 @@ class Divide:
 
     def reference(ctx, x, y):
         return integer_divide(x, y) if x.dtype.kind in "iu" else np.divide(x, y)
+
+    def vjp(ctx, x, y):
+        b = ctx.build
+        part = b.divide(ctx.cotangent, y)
+        return part, b.negate(b.multiply(part, ctx.result))
 
 
 @operator("remainder", family="elementwise", traits=MAP | EXACT)
@@ -102,6 +119,11 @@ class Remainder:
             return np.fmod(x, y)
         return np.where(y == 0, x, np.fmod(x, np.where((y == 0) | (y == -1), 1, y)))
 
+    def vjp(ctx, x, y):
+        b, g = ctx.build, ctx.cotangent
+        whole = b.round_nearest_even(b.divide(b.subtract(x, ctx.result), y))
+        return g, b.negate(b.multiply(g, whole))
+
 
 @operator("power", family="elementwise", traits=MAP)
 class Power:
@@ -114,6 +136,15 @@ class Power:
 
     def reference(ctx, x, y):
         return integer_power(x, y) if x.dtype.kind in "iu" else np.power(x, y)
+
+    def vjp(ctx, x, y):
+        """x^0 has the slope 0 in x everywhere; x^y has none in y where x <= 0."""
+        b, g = ctx.build, ctx.cotangent
+        slope = b.multiply(y, b.power(x, b.subtract(y, 1.0)))
+        slope = b.select(b.compare(y, 0.0, direction="eq"), b.constant(0.0, x.dtype), slope)
+        positive = b.compare(x, 0.0, direction="gt")
+        log = b.log(b.select(positive, x, b.constant(1.0, x.dtype)))
+        return b.multiply(g, slope), b.multiply(g, b.multiply(log, ctx.result))
 
 
 @operator("maximum", family="elementwise", traits=MAP | COMMUTATIVE | EXACT)
@@ -128,6 +159,9 @@ class Maximum:
     def reference(ctx, x, y):
         return np.maximum(x, y)
 
+    def vjp(ctx, x, y):
+        return shared(ctx, x, y, "gt")
+
 
 @operator("minimum", family="elementwise", traits=MAP | COMMUTATIVE | EXACT)
 class Minimum:
@@ -141,6 +175,9 @@ class Minimum:
     def reference(ctx, x, y):
         return np.minimum(x, y)
 
+    def vjp(ctx, x, y):
+        return shared(ctx, x, y, "lt")
+
 
 @operator("atan2", family="elementwise", traits=MAP)
 class Atan2:
@@ -151,6 +188,11 @@ class Atan2:
 
     def reference(ctx, x, y):
         return np.arctan2(x, y)
+
+    def vjp(ctx, x, y):
+        b, g = ctx.build, ctx.cotangent
+        part = b.divide(g, b.add(b.multiply(x, x), b.multiply(y, y)))
+        return b.multiply(part, y), b.negate(b.multiply(part, x))
 
 
 @operator("and", family="elementwise", traits=MAP | COMMUTATIVE)
@@ -268,6 +310,8 @@ class Compare:
     def reference(ctx, x, y, *, direction):
         return COMPARE[direction](x, y)
 
+    vjp = flat
+
 
 @operator("select", family="elementwise", traits=MAP | EXACT)
 class Select:
@@ -284,6 +328,11 @@ class Select:
     def reference(ctx, predicate, x, y):
         return np.where(predicate, x, y)
 
+    def vjp(ctx, predicate, x, y):
+        b, g = ctx.build, ctx.cotangent
+        zero = b.constant(0.0, g.dtype)
+        return None, b.select(predicate, g, zero), b.select(predicate, zero, g)
+
 
 @operator("clamp", family="elementwise", traits=MAP | EXACT)
 class Clamp:
@@ -297,3 +346,12 @@ class Clamp:
 
     def reference(ctx, low, x, high):
         return np.minimum(np.maximum(x, low), high)
+
+    def vjp(ctx, low, x, high):
+        """To x strictly between the limits, else to the limit that is the result, to high where they cross."""
+        b, g = ctx.build, ctx.cotangent
+        zero = b.constant(0.0, g.dtype)
+        above = b.compare(b.maximum(x, low), high, direction="ge")
+        below = b.compare(x, low, direction="le")
+        rest = b.select(above, zero, g)
+        return b.select(below, rest, zero), b.select(below, zero, rest), b.select(above, g, zero)

@@ -35,6 +35,9 @@ class Convert:
             x = x.astype(ctx.node.operands[0].dtype.numpy)
         return converted(x, dtype, saturate=saturate)
 
+    def vjp(ctx, x, *, dtype, saturate):
+        return ctx.build.convert(ctx.cotangent, dtype=x.dtype)
+
 
 @operator("bitcast_convert", family="elementwise", traits=PURE)
 class BitcastConvert:
@@ -72,6 +75,9 @@ class ReducePrecision:
         dtype = ctx.result_types[0].dtype
         return fewer_bits(x.astype(dtype.numpy), dtype, exponent_bits, mantissa_bits)
 
+    def vjp(ctx, x, *, exponent_bits, mantissa_bits):
+        return ctx.cotangent
+
 
 @operator("optimization_barrier", family="elementwise", traits=PURE)
 class OptimizationBarrier:
@@ -84,3 +90,6 @@ class OptimizationBarrier:
 
     def reference(ctx, xs):
         return xs
+
+    def vjp(ctx, xs):
+        return ctx.cotangents

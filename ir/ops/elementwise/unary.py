@@ -1,11 +1,11 @@
-"""Elementwise operators of one operand: arithmetic, rounding, transcendental functions, bits, complex parts."""
+"""Elementwise operators of one operand: signs, rounding, bits, complex parts.  Not exponentials and their kin."""
 
 import numpy as np
 
 from ... import ints
 from ...ints import carrying, mapped
 from ...operators import COMPLEX, EXACT, FLOAT, INEXACT, INTEGER, LOGICAL, NUMERIC, Operand, operator
-from .arithmetic import MAP, PART, bit_length, bit_pattern, scipy_special, to_bool, to_part, width
+from .arithmetic import MAP, PART, bit_length, bit_pattern, derivative, flat, to_bool, to_part, width
 
 
 @operator("abs", family="elementwise", traits=MAP | EXACT)
@@ -22,6 +22,8 @@ class Abs:
     def reference(ctx, x):
         return np.abs(x)
 
+    vjp = derivative(lambda b, x, y: b.sign(x))
+
 
 @operator("negate", family="elementwise", traits=MAP | EXACT)
 class Negate:
@@ -33,6 +35,9 @@ class Negate:
 
     def reference(ctx, x):
         return np.negative(x)
+
+    def vjp(ctx, x):
+        return ctx.build.negate(ctx.cotangent)
 
 
 @operator("sign", family="elementwise", traits=MAP | EXACT)
@@ -46,95 +51,7 @@ class Sign:
     def reference(ctx, x):
         return np.where((x == 0) | (x != x), x, np.sign(x))
 
-
-@operator("exponential", family="elementwise", traits=MAP)
-class Exponential:
-    """e^x."""
-
-    x: Operand[INEXACT]
-
-    def reference(ctx, x):
-        return np.exp(x)
-
-
-@operator("exponential_minus_one", family="elementwise", traits=MAP)
-class ExponentialMinusOne:
-    """e^x - 1, exact near 0."""
-
-    x: Operand[INEXACT]
-
-    def reference(ctx, x):
-        return np.expm1(x)
-
-
-@operator("log", family="elementwise", traits=MAP)
-class Log:
-    """Natural logarithm; NaN below 0, -inf at 0."""
-
-    x: Operand[INEXACT]
-
-    def reference(ctx, x):
-        return np.log(x)
-
-
-@operator("log_plus_one", family="elementwise", traits=MAP)
-class LogPlusOne:
-    """log(1 + x), exact near 0."""
-
-    x: Operand[INEXACT]
-
-    def reference(ctx, x):
-        return np.log1p(x)
-
-
-@operator("logistic", family="elementwise", traits=MAP)
-class Logistic:
-    """1 / (1 + e^-x)."""
-
-    x: Operand[INEXACT]
-
-    def reference(ctx, x):
-        return 1 / (1 + np.exp(-x))
-
-
-@operator("tanh", family="elementwise", traits=MAP)
-class Tanh:
-    """Hyperbolic tangent."""
-
-    x: Operand[INEXACT]
-
-    def reference(ctx, x):
-        return np.tanh(x)
-
-
-@operator("sqrt", family="elementwise", traits=MAP | EXACT)
-class Sqrt:
-    """Square root; NaN below 0."""
-
-    x: Operand[INEXACT]
-
-    def reference(ctx, x):
-        return np.sqrt(x)
-
-
-@operator("rsqrt", family="elementwise", traits=MAP)
-class Rsqrt:
-    """1 / sqrt(x); +inf at +0, -inf at -0, NaN below 0."""
-
-    x: Operand[INEXACT]
-
-    def reference(ctx, x):
-        return 1 / np.sqrt(x)
-
-
-@operator("cbrt", family="elementwise", traits=MAP)
-class Cbrt:
-    """Real cube root, also of negative numbers."""
-
-    x: Operand[FLOAT]
-
-    def reference(ctx, x):
-        return np.cbrt(x)
+    vjp = flat
 
 
 @operator("ceil", family="elementwise", traits=MAP | EXACT)
@@ -146,6 +63,8 @@ class Ceil:
     def reference(ctx, x):
         return np.ceil(x)
 
+    vjp = flat
+
 
 @operator("floor", family="elementwise", traits=MAP | EXACT)
 class Floor:
@@ -156,6 +75,8 @@ class Floor:
     def reference(ctx, x):
         return np.floor(x)
 
+    vjp = flat
+
 
 @operator("round_nearest_even", family="elementwise", traits=MAP | EXACT)
 class RoundNearestEven:
@@ -165,6 +86,8 @@ class RoundNearestEven:
 
     def reference(ctx, x):
         return np.rint(x)
+
+    vjp = flat
 
 
 @operator("round_nearest_afz", family="elementwise", traits=MAP | EXACT)
@@ -177,165 +100,7 @@ class RoundNearestAfz:
         whole = np.trunc(x)
         return np.where(np.abs(x - whole) >= 0.5, whole + np.copysign(1, x), whole)
 
-
-@operator("sine", family="elementwise", traits=MAP)
-class Sine:
-    """sin(x), radians."""
-
-    x: Operand[INEXACT]
-
-    def reference(ctx, x):
-        return np.sin(x)
-
-
-@operator("cosine", family="elementwise", traits=MAP)
-class Cosine:
-    """cos(x), radians."""
-
-    x: Operand[INEXACT]
-
-    def reference(ctx, x):
-        return np.cos(x)
-
-
-@operator("tan", family="elementwise", traits=MAP)
-class Tan:
-    """tan(x), radians."""
-
-    x: Operand[INEXACT]
-
-    def reference(ctx, x):
-        return np.tan(x)
-
-
-@operator("asin", family="elementwise", traits=MAP)
-class Asin:
-    """Arc sine; NaN outside [-1, 1]."""
-
-    x: Operand[INEXACT]
-
-    def reference(ctx, x):
-        return np.arcsin(x)
-
-
-@operator("acos", family="elementwise", traits=MAP)
-class Acos:
-    """Arc cosine; NaN outside [-1, 1]."""
-
-    x: Operand[INEXACT]
-
-    def reference(ctx, x):
-        return np.arccos(x)
-
-
-@operator("atan", family="elementwise", traits=MAP)
-class Atan:
-    """Arc tangent."""
-
-    x: Operand[INEXACT]
-
-    def reference(ctx, x):
-        return np.arctan(x)
-
-
-@operator("sinh", family="elementwise", traits=MAP)
-class Sinh:
-    """Hyperbolic sine."""
-
-    x: Operand[INEXACT]
-
-    def reference(ctx, x):
-        return np.sinh(x)
-
-
-@operator("cosh", family="elementwise", traits=MAP)
-class Cosh:
-    """Hyperbolic cosine."""
-
-    x: Operand[INEXACT]
-
-    def reference(ctx, x):
-        return np.cosh(x)
-
-
-@operator("asinh", family="elementwise", traits=MAP)
-class Asinh:
-    """Inverse hyperbolic sine."""
-
-    x: Operand[INEXACT]
-
-    def reference(ctx, x):
-        return np.arcsinh(x)
-
-
-@operator("acosh", family="elementwise", traits=MAP)
-class Acosh:
-    """Inverse hyperbolic cosine; NaN below 1."""
-
-    x: Operand[INEXACT]
-
-    def reference(ctx, x):
-        return np.arccosh(x)
-
-
-@operator("atanh", family="elementwise", traits=MAP)
-class Atanh:
-    """Inverse hyperbolic tangent; NaN outside [-1, 1]."""
-
-    x: Operand[INEXACT]
-
-    def reference(ctx, x):
-        return np.arctanh(x)
-
-
-@operator("erf", family="elementwise", traits=MAP)
-class Erf:
-    """Error function."""
-
-    x: Operand[FLOAT]
-
-    def reference(ctx, x):
-        return scipy_special().erf(x)
-
-
-@operator("erfc", family="elementwise", traits=MAP)
-class Erfc:
-    """1 - erf(x) without cancellation."""
-
-    x: Operand[FLOAT]
-
-    def reference(ctx, x):
-        return scipy_special().erfc(x)
-
-
-@operator("erf_inv", family="elementwise", traits=MAP)
-class ErfInv:
-    """Inverse error function; NaN outside [-1, 1]."""
-
-    x: Operand[FLOAT]
-
-    def reference(ctx, x):
-        return scipy_special().erfinv(x)
-
-
-@operator("lgamma", family="elementwise", traits=MAP)
-class Lgamma:
-    """log |gamma(x)|."""
-
-    x: Operand[FLOAT]
-
-    def reference(ctx, x):
-        return np.where(np.isneginf(x), np.inf, scipy_special().gammaln(x))  # SciPy says -inf there, C says inf
-
-
-@operator("digamma", family="elementwise", traits=MAP)
-class Digamma:
-    """Derivative of lgamma."""
-
-    x: Operand[FLOAT]
-
-    def reference(ctx, x):
-        return scipy_special().digamma(x)
+    vjp = flat
 
 
 @operator("not", family="elementwise", traits=MAP)
@@ -381,6 +146,8 @@ class IsFinite:
 
     def reference(ctx, x):
         return np.isfinite(x)
+
+    vjp = flat
 
 
 @operator("real", family="elementwise", traits=MAP | EXACT)

@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from ... import dtypes
 from ...dims import Size
 from ...operators import ANY, INTEGER, PURE, Operand, Region, operator
-from .places import KINDS, MOVES, combinable, combined
-from .windows import check_scatter, gathered_dims, window_places, window_starts
+from .places import KINDS, MOVES, combinable, combined, numbered
+from .windows import check_scatter, gathered_dims, start_bounds, window_places, window_starts, windows_inside
 
 
 @operator("gather", family="indexing", traits=MOVES)
@@ -68,6 +69,30 @@ class Gather:
         starts = np.clip(starts, 0, np.subtract(x.shape, slice_sizes).reshape(-1, *[1] * (starts.ndim - 1)))
         dropped = (*collapsed_slice_dims, *operand_batching_dims)
         return x[window_places(starts, slice_sizes, dropped, offset_dims)]
+
+    def vjp(
+        ctx,
+        x,
+        indices,
+        *,
+        offset_dims,
+        collapsed_slice_dims,
+        start_index_map,
+        index_vector_dim,
+        slice_sizes,
+        operand_batching_dims,
+        start_indices_batching_dims,
+    ):
+        b = ctx.build
+        low, high = start_bounds(b, x.dims, slice_sizes, start_index_map, indices, index_vector_dim)
+        starts = b.clamp(low, b.convert(indices, dtype=low.dtype), high)
+        dx = b.scatter(
+            ctx.zeros(x), starts, ctx.cotangent, update_window_dims=offset_dims,
+            inserted_window_dims=collapsed_slice_dims, scatter_dims_to_operand_dims=start_index_map,
+            index_vector_dim=index_vector_dim, input_batching_dims=operand_batching_dims,
+            scatter_indices_batching_dims=start_indices_batching_dims, kind="sum",
+        )  # fmt: skip
+        return dx, None
 
 
 @operator("scatter", family="indexing", traits=PURE)
@@ -160,3 +185,50 @@ class Scatter:
         places = window_places(starts, sizes, dropped, update_window_dims)
         index = tuple(np.broadcast_to(p, updates.shape)[valid] for p in places)
         return combined(ctx, x, index, updates[valid], kind, body)
+
+    def vjp(
+        ctx,
+        x,
+        indices,
+        updates,
+        *,
+        update_window_dims,
+        inserted_window_dims,
+        scatter_dims_to_operand_dims,
+        index_vector_dim,
+        input_batching_dims,
+        scatter_indices_batching_dims,
+        kind,
+        body,
+    ):
+        """kind sum and replace; of several updates of one element the last has the cotangent."""
+        b, g = ctx.build, ctx.cotangent
+        if kind not in ("sum", "replace"):
+            ctx.refuse(f"kind {kind!r} has no derivative here; sum and replace have")
+        dropped = (*inserted_window_dims, *input_batching_dims)
+        window = iter(updates.dims[d] for d in update_window_dims)
+        sizes = tuple(1 if axis in dropped else next(window) for axis in range(x.rank))
+        valid = windows_inside(
+            b, x.dims, sizes, scatter_dims_to_operand_dims, indices, index_vector_dim, updates, update_window_dims
+        )
+
+        def gathered(y):
+            return b.gather(
+                y, indices, offset_dims=update_window_dims, collapsed_slice_dims=inserted_window_dims,
+                start_index_map=scatter_dims_to_operand_dims, index_vector_dim=index_vector_dim, slice_sizes=sizes,
+                operand_batching_dims=input_batching_dims, start_indices_batching_dims=scatter_indices_batching_dims,
+            )  # fmt: skip
+
+        zero = b.constant(0.0, g.dtype)
+        if kind == "sum":
+            return g, None, b.select(valid, gathered(g), zero)
+        numbers = numbered(b, updates)
+        winners = b.scatter(
+            b.full(-1, dtypes.i64, x.dims), indices, numbers, update_window_dims=update_window_dims,
+            inserted_window_dims=inserted_window_dims, scatter_dims_to_operand_dims=scatter_dims_to_operand_dims,
+            index_vector_dim=index_vector_dim, input_batching_dims=input_batching_dims,
+            scatter_indices_batching_dims=scatter_indices_batching_dims,
+        )  # fmt: skip
+        own = b.and_(valid, b.compare(gathered(winners), numbers, direction="eq"))
+        rest = b.select(b.compare(winners, -1, direction="eq"), g, zero)
+        return rest, None, b.select(own, gathered(g), zero)

@@ -3,7 +3,9 @@
 import numpy as np
 
 from ... import dtypes
+from ...dims import product
 from ...operators import LOGICAL, MOVES_DATA, NUMERIC, ORDERED, PURE
+from ..shape.positions import size_scalar
 from ..widening import converted
 
 MOVES = PURE | MOVES_DATA
@@ -121,3 +123,16 @@ def from_the_end(ctx, indices, dims):
 def from_the_end_of(b, indices, dims):
     """i64 indices, negative ones counted from the end; `dims` broadcasts to them."""
     return b.select(b.compare(indices, 0, direction="lt"), b.add(indices, dims), indices)
+
+
+def inside(b, indices, size):
+    """Indices as i64, those in [-size, 0) counted from the end, others clamped into [0, size): what `take` reads."""
+    size = size_scalar(b, size)
+    places = converted(b, indices, dtypes.i64)
+    places = b.select(b.compare(places, 0, direction="lt"), b.add(places, size), places)
+    return b.clamp(b.constant(0, dtypes.i64), places, b.subtract(size, 1))
+
+
+def numbered(b, x):
+    """i64 of the dims of x: each element's number in row-major order."""
+    return b.reshape(b.iota(dtype=dtypes.i64, dims=(product(x.dims),), axis=0), dims=x.dims)

@@ -109,7 +109,7 @@ def _groups(b, x, axis, in_order):
     if in_order:
         return group, first
     rank = b.subtract(b.CumSum(b.convert(first, dtype=dtypes.i64), axis=0), 1)
-    start = b.put_along_axis(b.full(n, dtypes.i64, (n,)), group, _places(b, n), axis=0, kind="min")
+    start = b.put_along_axis(b.full(2**62, dtypes.i64, (n,)), group, _places(b, n), axis=0, kind="min")
     return b.take(rank, b.take(start, group, axis=0), axis=0), first
 
 

@@ -2,10 +2,25 @@
 
 import numpy as np
 
+from ... import dtypes
 from ...dims import Size
 from ...ints import moved, numbers
 from ...operators import ANY, INTEGER, PURE, Operand, Variadic, operator
-from .places import KINDS, MOVES, along, block, check_starts, clamped, combinable, combined, places_along, wrapped
+from ..shape.positions import size_scalar
+from .places import (
+    KINDS,
+    MOVES,
+    along,
+    block,
+    check_starts,
+    clamped,
+    combinable,
+    combined,
+    inside,
+    numbered,
+    places_along,
+    wrapped,
+)
 
 
 @operator("take", family="indexing", traits=MOVES)
@@ -34,6 +49,16 @@ class Take:
     def reference(ctx, x, indices, *, axis):
         return np.take(x, ctx.clamped(indices, x.shape[axis]), axis)
 
+    def vjp(ctx, x, indices, *, axis):
+        b, axis = ctx.build, axis % x.rank
+        window = tuple(i for i in range(ctx.cotangent.rank) if not axis <= i < axis + indices.rank)
+        dx = b.scatter(
+            ctx.zeros(x), inside(b, indices, x.dims[axis]), ctx.cotangent, update_window_dims=window,
+            inserted_window_dims=(axis,), scatter_dims_to_operand_dims=(axis,), index_vector_dim=indices.rank,
+            kind="sum",
+        )  # fmt: skip
+        return dx, None
+
 
 @operator("take_along_axis", family="indexing", traits=MOVES)
 class TakeAlongAxis:
@@ -52,6 +77,10 @@ class TakeAlongAxis:
 
     def reference(ctx, x, indices, *, axis):
         return x[places_along(ctx.clamped(indices, x.shape[axis]), axis)]
+
+    def vjp(ctx, x, indices, *, axis):
+        places = inside(ctx.build, indices, x.dims[axis])
+        return ctx.build.put_along_axis(ctx.zeros(x), places, ctx.cotangent, axis=axis, kind="sum"), None
 
 
 @operator("put_along_axis", family="indexing", traits=PURE)
@@ -81,6 +110,24 @@ class PutAlongAxis:
         index = tuple(np.broadcast_to(p, places.shape)[valid] for p in places_along(places, axis))
         return combined(ctx, x, index, updates[valid], kind)
 
+    def vjp(ctx, x, indices, updates, *, axis, kind):
+        """kind sum and replace; of several updates of one place the last has the cotangent."""
+        b, g = ctx.build, ctx.cotangent
+        if kind not in ("sum", "replace"):
+            ctx.refuse(f"kind {kind!r} has no derivative here; sum and replace have")
+        picked, zero = b.take_along_axis(g, indices, axis=axis), b.constant(0.0, g.dtype)
+        if kind == "sum":
+            low, high = size_scalar(b, -x.dims[axis]), size_scalar(b, x.dims[axis])
+            places = b.convert(indices, dtype=dtypes.i64)
+            valid = b.and_(b.compare(places, low, direction="ge"), b.compare(places, high, direction="lt"))
+            return g, None, b.select(valid, picked, zero)
+        numbers = numbered(b, updates)
+        none = b.full(-1, dtypes.i64, x.dims)
+        winners = b.put_along_axis(none, indices, numbers, axis=axis)
+        own = b.compare(b.take_along_axis(winners, indices, axis=axis), numbers, direction="eq")
+        rest = b.select(b.compare(winners, -1, direction="eq"), g, zero)
+        return rest, None, b.select(own, picked, zero)
+
 
 @operator("dynamic_slice", family="indexing", traits=MOVES)
 class DynamicSlice:
@@ -104,6 +151,9 @@ class DynamicSlice:
     def reference(ctx, x, starts, *, sizes):
         return x[block(starts, x.shape, sizes)]
 
+    def vjp(ctx, x, starts, *, sizes):
+        return ctx.build.dynamic_update_slice(ctx.zeros(x), ctx.cotangent, starts), (None,) * len(starts)
+
 
 @operator("dynamic_update_slice", family="indexing", traits=MOVES)
 class DynamicUpdateSlice:
@@ -125,3 +175,8 @@ class DynamicUpdateSlice:
         out = x.copy()
         out[block(starts, x.shape, update.shape)] = update
         return out
+
+    def vjp(ctx, x, update, starts):
+        b, g = ctx.build, ctx.cotangent
+        rest = b.dynamic_update_slice(g, ctx.zeros(update), starts)
+        return rest, b.dynamic_slice(g, starts, sizes=update.dims), (None,) * len(starts)

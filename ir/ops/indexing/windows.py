@@ -2,6 +2,9 @@
 
 import numpy as np
 
+from ... import dtypes
+from ..shape.positions import size_scalar
+
 
 def gathered_dims(
     ctx, x, indices, offset_dims, collapsed, index_map, vector_dim, slice_sizes, batching, indices_batching
@@ -96,3 +99,24 @@ def window_places(starts, lengths, dropped, window_dims):
             place = place + np.arange(length).reshape([-1 if i == at else 1 for i in range(rank)])
         out.append(place)
     return tuple(out)
+
+
+def start_bounds(b, dims, window, index_map, indices, vector_dim):
+    """i64 scalars or vectors along the vectors of `indices`: the least and greatest starts of windows that fit."""
+    rows = [size_scalar(b, dims[axis] - window[axis]) for axis in index_map]
+    if vector_dim == indices.rank:
+        return b.constant(0, dtypes.i64), rows[0]
+    vector = b.concatenate(tuple(b.reshape(r, dims=(1,)) for r in rows), axis=0) if rows else None
+    shape = tuple(len(rows) if i == vector_dim else 1 for i in range(indices.rank))
+    high = b.full(0, dtypes.i64, shape) if vector is None else b.reshape(vector, dims=shape)
+    return b.constant(0, dtypes.i64), high
+
+
+def windows_inside(b, dims, window, index_map, indices, vector_dim, updates, window_dims):
+    """bool, broadcasting to `updates`: whether the window that an update belongs to lies wholly inside."""
+    low, high = start_bounds(b, dims, window, index_map, indices, vector_dim)
+    places = b.convert(indices, dtype=low.dtype)
+    fits = b.and_(b.compare(places, low, direction="ge"), b.compare(places, high, direction="le"))
+    if vector_dim < indices.rank:
+        fits = b.reduce(fits, axes=(vector_dim,), kind="and")
+    return b.reshape(fits, dims=tuple(1 if i in window_dims else d for i, d in enumerate(updates.dims)))

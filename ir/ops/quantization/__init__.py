@@ -1,5 +1,5 @@
-"""Quantization: linear quantize and dequantize, and exact integer products."""
+"""Quantization: linear, exact integer products, products with packed weights, recurrent layers."""
 
-from . import linear, products
+from . import linear, packed, products, recurrent
 
-__all__ = ["linear", "products"]
+__all__ = ["linear", "packed", "products", "recurrent"]

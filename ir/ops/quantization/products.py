@@ -78,7 +78,7 @@ def _matmul_integer_reference(ctx, a, b, a_zero_point, b_zero_point):
     return _exact_product(_moved_array(a, a_zero_point), _moved_array(b, b_zero_point))
 
 
-def _integer_matmul(b, x, y, x_zero_point, y_zero_point):
+def integer_matmul(b, x, y, x_zero_point, y_zero_point):
     """i32 product of the operands less their zero points."""
     x_zero_point = _column(lambda p, dims: b.reshape(p, dims=dims), x_zero_point)
     x, y = _moved(b, x, x_zero_point), _moved(b, y, y_zero_point)
@@ -88,7 +88,7 @@ def _integer_matmul(b, x, y, x_zero_point, y_zero_point):
 
 
 def _matmul_integer(ctx, a, b, a_zero_point, b_zero_point):
-    return _integer_matmul(ctx.build, a, b, a_zero_point, b_zero_point)
+    return integer_matmul(ctx.build, a, b, a_zero_point, b_zero_point)
 
 
 def _exact_conv(x, w, x_zero_point, w_zero_point, strides, dilations, pads, group):
@@ -126,7 +126,7 @@ def _requantized_array(total, factor, y_scale, y_zero_point):
     return quantized_array(total.astype(np.float32) * factor, y_zero_point, DType.from_numpy(y_zero_point.dtype))
 
 
-def _requantized(b, total, factor, y_scale, y_zero_point):
+def requantized(b, total, factor, y_scale, y_zero_point):
     factor = b.divide(factor, converted(b, y_scale, dtypes.f32))
     return quantized(b, b.multiply(converted(b, total, dtypes.f32), factor), y_zero_point, y_zero_point.dtype)
 
@@ -177,7 +177,7 @@ def _qlinear_conv(
     total = total if b is None else build.add(total, per_channel(build, converted(build, b, dtypes.i32), x.rank))
     w_scale = _kernel_parameter(lambda p, dims: build.reshape(p, dims=dims), w_scale, x.rank - 1)
     factor = build.multiply(converted(build, x_scale, dtypes.f32), converted(build, w_scale, dtypes.f32))
-    return _requantized(build, total, factor, y_scale, y_zero_point)
+    return requantized(build, total, factor, y_scale, y_zero_point)
 
 
 def _qlinear_matmul_reference(ctx, a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point):
@@ -198,8 +198,8 @@ def _qlinear_matmul(ctx, a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_s
         total = matmul(build, converted(build, a, dtypes.f32), converted(build, b, dtypes.f32))
         factor = build.divide(factor, converted(build, y_scale, dtypes.f32))
         return build.convert(build.multiply(total, factor), dtype=y_zero_point.dtype)
-    total = _integer_matmul(build, a, b, a_zero_point, b_zero_point)
-    return _requantized(build, total, factor, y_scale, y_zero_point)
+    total = integer_matmul(build, a, b, a_zero_point, b_zero_point)
+    return requantized(build, total, factor, y_scale, y_zero_point)
 
 
 @operator("MatMulInteger", family="quantization", traits=PURE)

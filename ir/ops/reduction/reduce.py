@@ -8,7 +8,7 @@ from ... import dtypes
 from ...dims import Size, maximum, product
 from ...dtypes import DType
 from ...facts import Fact
-from ...operators import NUMERIC, ORDERED, PURE, Operand, Region, Variadic, operator
+from ...operators import EXACT, NUMERIC, ORDERED, PURE, Operand, Region, Variadic, operator
 from ...types import TensorType
 from ..combination import UFUNCS, combined, identity, reduce_custom, with_known_ints
 from ..widening import converted, count, saturated, wide_array, widened
@@ -41,6 +41,32 @@ def _reduce_reference(ctx, xs, *, axes, kind, body):
     x = wide_array(xs[0])
     start = identity(kind, DType.from_numpy(xs[0].dtype))
     return UFUNCS[kind].reduce(x, axis=axes, initial=start.astype(x.dtype), dtype=x.dtype) if axes else x
+
+
+def _reduce_vjp(ctx, xs, *, axes, kind, body):
+    """max and min share the cotangent among equal elements."""
+    b, x = ctx.build, xs[0]
+    kept = tuple(i for i in range(x.rank) if i not in axes)
+
+    def spread(y):
+        return b.broadcast_in_dim(y, dims=x.dims, broadcast_dimensions=kept)
+
+    if kind == "sum":
+        return (spread(ctx.cotangent),)
+    zero, one = b.constant(0.0, x.dtype), b.constant(1.0, x.dtype)
+    if kind in ("max", "min"):
+        best = b.compare(x, spread(ctx.result), direction="eq")
+        ties = b.reduce(b.select(best, one, zero), axes=axes, kind="sum")
+        return (b.select(best, spread(b.divide(ctx.cotangent, ties)), zero),)
+    if kind != "prod":
+        ctx.refuse(f"kind {kind!r} has no derivative here; sum, prod, max and min have")
+    # Without zeros the product of the others is y / x; beside a single zero only that zero sees them.
+    gone = b.compare(x, zero, direction="eq")
+    filled = b.select(gone, one, x)
+    others = b.divide(spread(b.reduce(filled, axes=axes, kind="prod")), filled)
+    zeros = spread(b.reduce(b.select(gone, one, zero), axes=axes, kind="sum"))
+    alone = b.compare(zeros, b.select(gone, one, zero), direction="eq")
+    return (b.select(alone, b.multiply(spread(ctx.cotangent), others), zero),)
 
 
 def _normal(x, axes: tuple[int, ...]) -> tuple[int, ...]:
@@ -210,6 +236,7 @@ class Reduce:
     body: Region | None = None
     infer = _reduce_type
     reference = _reduce_reference
+    vjp = _reduce_vjp
 
 
 @operator("ReduceSum", family="reduction", traits=PURE)
@@ -234,7 +261,7 @@ class ReduceMean:
     decompose = _mean
 
 
-@operator("ReduceMax", family="reduction", traits=PURE)
+@operator("ReduceMax", family="reduction", traits=PURE | EXACT)
 class ReduceMax:
     """Greatest along axes; NaN if there is one.  Empty: -inf, least integer, False."""
 
@@ -244,7 +271,7 @@ class ReduceMax:
     infer, reference, decompose = _MAX
 
 
-@operator("ReduceMin", family="reduction", traits=PURE)
+@operator("ReduceMin", family="reduction", traits=PURE | EXACT)
 class ReduceMin:
     """Least along axes; NaN if there is one.  Empty: +inf, greatest integer, True."""
 

@@ -10,7 +10,7 @@ from ...facts import Fact
 from ...ints import moved
 from ...operators import ANY, Operand, Variadic, operator
 from ...types import TensorType
-from .positions import MOVES, broadcast_in_dim, checked_sizes, one_each, ordered, padded, slices
+from .positions import MOVES, broadcast_in_dim, checked_sizes, one_each, ordered, padded, sliced, slices
 
 
 @operator("broadcast_in_dim", family="shape", traits=MOVES)
@@ -47,6 +47,13 @@ class BroadcastInDim:
     def reference(ctx, x, *, dims, broadcast_dimensions):
         return broadcast_in_dim(x, dims, broadcast_dimensions)
 
+    def vjp(ctx, x, *, dims, broadcast_dimensions):
+        b, g = ctx.build, ctx.cotangent
+        places = zip(broadcast_dimensions, x.dims, strict=True)
+        repeated = {axis for axis, size in places if ctx.repeats(size, dims[axis])}
+        gone = tuple(i for i in range(g.rank) if i not in broadcast_dimensions or i in repeated)
+        return b.reshape(b.reduce(g, axes=gone, kind="sum"), dims=x.dims) if gone else g
+
 
 @operator("reshape", family="shape", traits=MOVES)
 class Reshape:
@@ -66,6 +73,9 @@ class Reshape:
     def reference(ctx, x, *, dims):
         return x.reshape(dims)
 
+    def vjp(ctx, x, *, dims):
+        return ctx.build.reshape(ctx.cotangent, dims=x.dims)
+
 
 @operator("transpose", family="shape", traits=MOVES)
 class Transpose:
@@ -82,6 +92,10 @@ class Transpose:
 
     def reference(ctx, x, *, permutation):
         return np.transpose(x, permutation)
+
+    def vjp(ctx, x, *, permutation):
+        back = tuple(permutation.index(i) for i in range(len(permutation)))
+        return ctx.build.transpose(ctx.cotangent, permutation=back)
 
 
 @operator("concatenate", family="shape", traits=MOVES)
@@ -106,6 +120,13 @@ class Concatenate:
 
     def reference(ctx, xs, *, axis):
         return np.concatenate(xs, axis)
+
+    def vjp(ctx, xs, *, axis):
+        start, parts = 0, []
+        for x in xs:
+            parts.append(sliced(ctx.build, ctx.cotangent, axis, start, start + x.dims[axis]))
+            start = start + x.dims[axis]
+        return tuple(parts)
 
 
 @operator("slice", family="shape", traits=MOVES)
@@ -132,6 +153,15 @@ class Slice:
 
     def reference(ctx, x, *, starts, limits, strides):
         return x[slices(starts, limits, strides)]
+
+    def vjp(ctx, x, *, starts, limits, strides):
+        b, g = ctx.build, ctx.cotangent
+        ends = (
+            dim - start - (0 if n == 0 else (n - 1) * stride + 1)
+            for dim, start, n, stride in zip(x.dims, starts, g.dims, strides, strict=True)
+        )
+        gaps = tuple(stride - 1 for stride in strides)
+        return b.pad(g, b.constant(0.0, g.dtype), low=starts, high=tuple(ends), interior=gaps)
 
 
 @operator("pad", family="shape", traits=MOVES)
@@ -161,6 +191,15 @@ class Pad:
     def reference(ctx, x, value, *, low, high, interior):
         return padded(x, value[()], low, high, interior)
 
+    def vjp(ctx, x, value, *, low, high, interior):
+        b, g = ctx.build, ctx.cotangent
+        none = (0,) * x.rank
+        g = b.pad(g, b.constant(0.0, g.dtype), low=tuple(-l for l in low), high=tuple(-h for h in high), interior=none)
+        own = b.slice(g, starts=none, limits=g.dims, strides=tuple(i + 1 for i in interior))
+        axes = tuple(range(x.rank))
+        total, kept = (b.reduce(v, axes=axes, kind="sum") for v in (ctx.cotangent, own))
+        return own, b.subtract(total, kept)
+
 
 @operator("reverse", family="shape", traits=MOVES)
 class Reverse:
@@ -175,3 +214,6 @@ class Reverse:
 
     def reference(ctx, x, *, axes):
         return np.flip(x, axes)
+
+    def vjp(ctx, x, *, axes):
+        return ctx.build.reverse(ctx.cotangent, axes=axes)

@@ -87,6 +87,33 @@ def _reduce_window_reference(
     return tuple(results)
 
 
+def _reduce_window_vjp(
+    ctx, xs, *, kind, window_dimensions, window_strides, padding, base_dilations, window_dilations, body
+):
+    """sum; max and min without dilations, where the first of equal elements in a window has the cotangent."""
+    b, x, g = ctx.build, xs[0], ctx.cotangent
+    plain = all(d == 1 for d in (*base_dilations, *window_dilations))
+    if kind in ("max", "min") and plain and all(isinstance(w, int) for w in window_dimensions):
+        dx = b.select_and_scatter(
+            x, g, select=kind, window_dimensions=window_dimensions, window_strides=window_strides, padding=padding
+        )
+        return (dx,)
+    if kind != "sum":
+        ctx.refuse(f"kind {kind!r} with these windows has no derivative here; sum, and max and min undilated, have")
+    pads = []
+    sizes = (x.dims, g.dims, window_dimensions)
+    rows = zip(*sizes, window_strides, padding, base_dilations, window_dilations, strict=True)
+    for size, out, window, stride, (low, _), base, dilation in rows:
+        before = (window - 1) * dilation - low
+        # As many places as the dilated x has, whatever of it no window reached.
+        pads.append((before, (size - 1) * base + (window - 1) * dilation + 1 - before - ((out - 1) * stride + 1)))
+    dx = b.reduce_window(
+        g, kind="sum", window_dimensions=window_dimensions, window_strides=base_dilations, padding=tuple(pads),
+        base_dilations=window_strides, window_dilations=window_dilations,
+    )  # fmt: skip
+    return (dx,)
+
+
 def _select_and_scatter_reference(ctx, x, source, *, select, window_dimensions, window_strides, padding):
     wide = wide_array(x)
     ones = (1,) * x.ndim
@@ -117,6 +144,7 @@ class ReduceWindow:
     body: Region | None = None
     infer = _reduce_window_type
     reference = _reduce_window_reference
+    vjp = _reduce_window_vjp
 
 
 @operator("select_and_scatter", family="window", traits=PURE)

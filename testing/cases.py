@@ -12,15 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
-from irc.ir import build, dtypes
-from irc.ir.dtypes import DType
-from irc.ir.model import Model
-from irc.ir.operators import ELEMENTWISE, all_operators, get
-from irc.ir.reference import evaluate
-from irc.ir.types import TensorType
+from ..ir import build, dtypes
+from ..ir.dtypes import DType
+from ..ir.model import Model
+from ..ir.operators import ELEMENTWISE, all_operators, get
+from ..ir.reference import evaluate
+from ..ir.types import TensorType
 
 FLOATS = (dtypes.f32, dtypes.f64, dtypes.f16, dtypes.bf16)
 SMALL_FLOATS = (
@@ -92,7 +91,7 @@ def _right(got: Any, wanted: Any, ulps: float, scale: float | None) -> Any:
     g, w = got.astype(np.float64), wanted.astype(np.float64)
     same = (g == w) & (np.signbit(g) == np.signbit(w)) if ulps == 0 and scale is None else g == w
     same |= np.isnan(g) & np.isnan(w)
-    info = ml_dtypes.finfo(wanted.dtype)
+    info = dtype.finfo()
     tiny = float(info.smallest_normal)
     flushed = (np.abs(w) < tiny) & (g == 0) if dtype.bits >= 16 else np.zeros(g.shape, bool)
     with np.errstate(all="ignore"):
@@ -123,7 +122,7 @@ def values(
             least, most = int(dtype.min_value()), int(dtype.max_value())
             first, last = (min(max(least, int(v * 20)), most) for v in (low, high))
             out = r.integers(first, last, size, endpoint=True).astype(dtype.numpy)
-            edges = [0, 1, least, most, least + 1, most - 1, *([-1, -2] if least else [2, 3])]
+            edges: list[float] = [0, 1, least, most, least + 1, most - 1, *([-1, -2] if least else [2, 3])]
         else:
             out = r.uniform(low, high, size).astype(dtype.numpy)
             edges = [
@@ -192,7 +191,8 @@ def _elementwise() -> list[Case]:
                 continue
             if dtype is dtypes.f8e8m0fnu and op.name in ("lgamma", "power"):
                 continue  # results near 0, which this type has not
-            arrays = {1: lambda d: (values(d, (5, 7)),), 2: pairs, 3: _triples}[len(op.operands)](dtype)
+            makers: dict[int, Callable[[DType], Any]] = {1: lambda d: (values(d, (5, 7)),), 2: pairs, 3: _triples}
+            arrays = makers[len(op.operands)](dtype)
             scale = _UNIT_SCALE.get(op.name) if dtype.is_float else None
             out.append(_case(op.name, dtype.name, arrays, ulps=_ulps(op.name, dtype), scale=scale))
         first = next(d for d in ALL if all(o.constraint.accepts(d) for o in op.operands))
@@ -210,8 +210,9 @@ def _triples(dtype: DType) -> tuple[Any, Any, Any]:
     return np.repeat(edges, 81), np.tile(np.repeat(edges, 9), 9), np.tile(edges, 81)
 
 
-def _case(op: str, label: str, arrays: Any, *, ulps: float = 0, scale: float | None = None, **attributes: Any) -> Case:
-    """A case that applies one operator to its inputs."""
+def _case(op: str, label: str, arrays: Any, **attributes: Any) -> Case:
+    """A case that applies one operator to its inputs; `ulps` and `scale` are the case's, all else attributes."""
+    ulps, scale = attributes.pop("ulps", 0), attributes.pop("scale", None)
     arrays = tuple(np.asarray(a) for a in arrays)
     variadic = get(op).groups
     name = op + "_" if op in ("not", "and", "or", "if", "while") else op

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from target_cases import ALL, COMPLEX, INTEGERS, SMALL_FLOATS, Case, _case, rng, values
 
-from irc.ir import dtypes
-from irc.ir.types import TensorType
+from ..ir import dtypes
+from ..ir.types import TensorType
+from .cases import ALL, COMPLEX, INTEGERS, SMALL_FLOATS, Case, _case, rng, values
 
 f32, i32, i64 = dtypes.f32, dtypes.i32, dtypes.i64
 KINDS = ("sum", "prod", "max", "min")
