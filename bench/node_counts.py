@@ -3,9 +3,9 @@
     pip install onnxsim onnxslim onnxscript
     python -P bench/node_counts.py det.onnx rec.onnx ... --runs 3
 
-Nodes are those of the written file, sub-graphs included, constants not counted.  Seconds are the best of the runs: for irc
-reading and the default pipeline, for the others their optimizer on a loaded model; loading (milliseconds) is in all of
-them.  Every result is checked by onnx.checker and by ONNX Runtime loading it; `irc verify --against` compares outputs.
+Nodes are those of the written file, sub-graphs included, constants not counted.  Seconds are the best of the runs: for
+irc reading and the default pipeline, for the others their optimizer on a loaded model; loading is in all of them.
+Every result is checked by onnx.checker and by ONNX Runtime loading it; `irc verify --against` compares outputs.
 An optimizer that is not installed, or that fails on a file, shows its reason instead of a number.
 """
 

@@ -1,4 +1,4 @@
-"""Choices become `if`: case and expensive selects; what all branches compute is hoisted, what one needs alone is sunk."""
+"""Choices become `if`: case, expensive selects; what all branches compute is hoisted, what one alone needs sunk."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _CONTRACTIONS = ("linalg", "convolution", "attention", "recurrent")
 class CondToIf(Pass):
     """Choose branches with `if`, and compute in each only what it alone needs.
 
-    %y = case(%i) { a } { b } { c }                            ->   if(%i == 0) { a } else { if(%i == 1) { b } else { c } }
-    %u = MatMul(%x, %w); %y = select(%p, %u, %x)               ->   if(%p) { MatMul(%x, %w) } else { %x }
-    %u = exponential(%x); %y = if(%p) { %u } else { %x }       ->   if(%p) { exponential(%x) } else { %x }
-    if(%p) { tanh(exponential(%x)) } else { exponential(%x) }  ->   %u = exponential(%x); if(%p) { tanh(%u) } else { %u }
+    %y = case(%i) { a } { b } { c }                        ->   if(%i == 0) { a } else { if(%i == 1) { b } else { c } }
+    %u = MatMul(%x, %w); %y = select(%p, %u, %x)           ->   if(%p) { MatMul(%x, %w) } else { %x }
+    %u = exponential(%x); %y = if(%p) { %u } else { %x }   ->   if(%p) { exponential(%x) } else { %x }
+    if(%p) { tanh(abs(%x)) } else { abs(%x) }              ->   %u = abs(%x); if(%p) { tanh(%u) } else { %u }
 
     `case`: whether `case` becomes nested ifs; a target that has it keeps the branches in one place.
     `select`: whether a select with a scalar predicate becomes an `if`, when the nodes that one side alone needs cost at
@@ -130,7 +130,7 @@ class _Shared:
             del self.nodes[key]
 
 
-# --------------------------------------------------------------------------------------------------- what one branch needs
+# ----------------------------------------------------------------------------------------------- what one branch needs
 
 
 def _sink(graph: Graph, rewriter: Rewriter, effects: Effects) -> None:
@@ -171,7 +171,9 @@ def _selects(graph: Graph, rewriter: Rewriter, effects: Effects, min_cost: int) 
         previous = node.previous
         if node.op.name == "select" and _pays(node, effects, min_cost):
             predicate, x, y = node.operands
-            assert predicate is not None and x is not None and y is not None
+            assert predicate is not None
+            assert x is not None
+            assert y is not None
             build = rewriter.before(node)
             then, otherwise = (_branch(build, v, node.result) for v in (x, y))
             effects.add(then)

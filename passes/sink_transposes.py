@@ -25,9 +25,9 @@ class SinkTransposes(Pass):
 
     %a = transpose(%x); %b = Relu(add(%a, %c)); %y = transpose(%b)   ->   %y = Relu(add(%x, transpose(%c)))
 
-    Through elementwise operators, concatenate, pad, slice, reverse, reductions and axes of size 1 that come or go.  Nothing changes where the number of
-    transposes would not fall: an island is what hangs together through such operators, and is changed as a whole.
-    Constants are laid out anew by `fold`.
+    Through elementwise operators, concatenate, pad, slice, reverse, reductions and axes of size 1 that come or go.
+    Nothing changes where the number of transposes would not fall: an island is what hangs together through such
+    operators, and is changed as a whole.  Constants are laid out anew by `fold`.
     """
 
     name: ClassVar[str] = "sink-transposes"
@@ -44,8 +44,8 @@ class SinkTransposes(Pass):
 def _graph(graph: Graph, rewriter: Rewriter) -> None:
     """Try the plans; each leaves what it does not gain from to the next.
 
-    Where a transposed and a plain value meet, either the one is transposed as before, or the other one back.  Transposes
-    that something else needs too may not be worth moving: the last plans leave them where they are.
+    Where a transposed and a plain value meet, either the one is transposed as before, or the other one back.
+    Transposes that something else needs too may not be worth moving: the last plan leaves them where they are.
     """
     fixed: set[Node] = set()
     for adapt, leave in ((False, False), (True, False), (True, True)):
@@ -208,8 +208,8 @@ def _adapted(build: Builder, value: Value, permutation: Permutation) -> Value:
         changed: Value = build.reshape(value, dims=tuple(dims[i] for i in place))
         return changed
     full = value if len(dims) == value.rank else build.reshape(value, dims=dims)
-    changed = build.transpose(full, permutation=tuple(place))
-    return changed
+    turned: Value = build.transpose(full, permutation=tuple(place))
+    return turned
 
 
 # ------------------------------------------------------------------------------------- operators that do not mind order

@@ -45,7 +45,8 @@ def broadcast(*sizes: Size) -> Size:
     """The size of one axis after NumPy broadcasting; of no sizes, 1.
 
     1s drop out and equal sizes merge.  A size that cannot be 1, a number above all, decides: the others must be 1 or
-    equal to it, which is assumed unless it is provably false; so does n beside min(n, 512).  Raises DimError for sizes that cannot broadcast.
+    equal to it, which is assumed unless it is provably false; so does n beside min(n, 512).  Raises DimError for sizes
+    that cannot broadcast.
     """
     distinct = [size for size in _flattened("bcast", sizes) if size != 1]
     if len(distinct) == 1:

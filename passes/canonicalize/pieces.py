@@ -125,7 +125,7 @@ def concatenation_of_adjacent_slices(rewriter: Rewriter, node: Node) -> Value | 
             runs.append((cut, cut))
     if len(pieces) == len(node.operands):
         return None
-    if len(pieces) > 1 and any(len(v.uses) > 1 for v in node.operands if maker(v, "slice")):
+    if len(pieces) > 1 and any(v is not None and maker(v, "slice") and len(v.uses) > 1 for v in node.operands):
         return None  # the slices would stay beside the new ones
     build = rewriter.before(node, sources=tuple(first for first, _ in runs))
     ends = {last.result: first for first, last in runs if first is not last}

@@ -174,7 +174,9 @@ def _has_features(x: Value, root: Value) -> bool:
 
 def _first_feature(x: Value, taken: list[Value]) -> int:
     """The first feature of x among those that are taken from it."""
-    lanes = Lanes({x: np.arange(1.0, x.dims[-1] + 1)}, x.dims[:-1])
+    count = x.dims[-1]
+    assert isinstance(count, int), "_has_features asked for it"
+    lanes = Lanes({x: np.arange(1.0, count + 1)}, x.dims[:-1])
     rows = [lanes.of(v) for v in taken]
     return min((int(np.abs(row).min()) - 1 for row in rows if row is not None and row.size), default=0)
 

@@ -450,6 +450,9 @@ def test_broadcast() -> None:
     assert broadcast(B, broadcast(A, C)) == broadcast(broadcast(C, B), A)
     assert str(broadcast(2 + A, 2 * C + 3, B)) == "bcast(2*C + 3, A + 2)"
     assert bounds(broadcast(A, B)) == (0, None)
+    assert broadcast(B, minimum(B, 512)) == broadcast(minimum(B, 2), B) == B  # 1 only where B is
+    assert str(broadcast(B, minimum(B, 1))) == "bcast(B, min(B, 1))"
+    assert str(broadcast(B, minimum(B, A))) == "bcast(B, min(A, B))"
     for sizes in ((3, 4), (0, 2), (3, A + 4), (A + 2, A + 3)):
         with pytest.raises(DimError, match="do not broadcast"):
             broadcast(*sizes)

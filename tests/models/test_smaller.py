@@ -1,4 +1,4 @@
-"""Published models through the default pipeline and back to ONNX: nodes against the best of other optimizers, outputs."""
+"""Published models through the default pipeline and back to ONNX: nodes against other optimizers, and outputs."""
 
 from __future__ import annotations
 

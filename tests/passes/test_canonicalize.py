@@ -141,6 +141,89 @@ UNARY = [
     ("Max of two", lambda b, x: b.Max((x, b.negate(x))), ["negate", "maximum"]),
     ("Clip without bounds", lambda b, x: b.Clip(x), []),
     ("Clip with one bound", lambda b, x: b.Clip(x, None, 1.0), ["Clip"]),
+    ("only an axis of size 1 moves", lambda b, x: transposed(b, b.reshape(x, dims=(B, 1, 4)), (0, 2, 1)), ["reshape"]),
+    (
+        "transpose of a broadcast",
+        lambda b, x: transposed(b, broadcast(b, x, (7, B, 4), (1, 2)), (1, 0, 2)),
+        ["broadcast_in_dim"],
+    ),
+    (
+        "transpose of a broadcast that turns axes",
+        lambda b, x: transposed(b, broadcast(b, x, (7, B, 4), (1, 2)), (2, 0, 1)),
+        ["broadcast_in_dim", "transpose"],
+    ),
+    ("pads merge", lambda b, x: padded(b, padded(b, x, (0, 1), (2, 0)), (1, 1), (0, 3)), ["pad"]),
+    ("a pad that takes away stays", lambda b, x: padded(b, padded(b, x, (0, 1), (2, 0)), (0, -2), (0, 0)), ["pad"] * 2),
+    ("slice inside a pad", lambda b, x: sliced(b, padded(b, x, (1, 2), (0, 1)), (1, 3), (B + 1, 6), (1, 2)), ["slice"]),
+    ("slice that undoes a pad", lambda b, x: sliced(b, padded(b, x, (1, 2), (0, 1)), (1, 2), (B + 1, 6), (1, 1)), []),
+    ("slice of padding", lambda b, x: sliced(b, padded(b, x, (1, 2), (0, 1)), (0, 1), (B + 1, 7), (1, 1)), ["pad"]),
+    (
+        "slice across the edge of a pad",
+        lambda b, x: sliced(b, padded(b, x, (0, 2), (0, 0)), (0, 1), (B, 3), (1, 1)),
+        ["pad", "slice"],
+    ),
+    (
+        "slice of one piece",
+        lambda b, x: sliced(b, b.concatenate((b.tanh(x), x), axis=0), (B, 1), (2 * B, 3), (1, 1)),
+        ["slice"],
+    ),
+    (
+        "slice of whole pieces",
+        lambda b, x: sliced(b, b.concatenate((b.tanh(x), x, x), axis=0), (B, 0), (3 * B, 4), (1, 1)),
+        ["concatenate"],
+    ),
+    (
+        "slice across pieces",
+        lambda b, x: sliced(b, b.concatenate((x, x), axis=1), (0, 2), (B, 6), (1, 1)),
+        ["concatenate", "slice"],
+    ),
+    ("all parts of a split", lambda b, x: b.concatenate(b.Split(x, axis=1, sizes=(1, 3)), axis=1), []),
+    (
+        "parts exchanged",
+        lambda b, x: b.concatenate(b.Split(x, axis=1, sizes=(1, 3))[::-1], axis=1),
+        ["Split", "concatenate"],
+    ),
+    (
+        "adjacent slices",
+        lambda b, x: b.concatenate(
+            (sliced(b, x, (0, 1), (B, 2), (1, 1)), sliced(b, x, (0, 2), (B, 4), (1, 1)), b.tanh(x)), axis=1
+        ),
+        ["tanh", "slice", "concatenate"],
+    ),
+    (
+        "slices that make the whole",
+        lambda b, x: b.concatenate(
+            (sliced(b, x, (0, 0), (B, 2), (1, 1)), sliced(b, x, (0, 2), (B, 4), (1, 1))), axis=1
+        ),
+        [],
+    ),
+    (
+        "slices apart",
+        lambda b, x: b.concatenate(
+            (sliced(b, x, (0, 0), (B, 1), (1, 1)), sliced(b, x, (0, 2), (B, 4), (1, 1))), axis=1
+        ),
+        ["slice", "slice", "concatenate"],
+    ),
+    ("max of equals", lambda b, x: b.maximum(x, x), []),
+    ("x + -y", lambda b, x: b.add(x, b.negate(b.tanh(x))), ["tanh", "subtract"]),
+    ("-y + x", lambda b, x: b.add(b.negate(b.tanh(x)), x), ["tanh", "subtract"]),
+    ("x - -y", lambda b, x: b.subtract(x, b.negate(b.tanh(x))), ["tanh", "add"]),
+    ("x * -1", lambda b, x: b.multiply(x, -1.0), ["negate"]),
+    ("x * 0 is not 0", lambda b, x: b.multiply(x, 0.0), ["multiply"]),
+    ("not equal", lambda b, x: b.not_(b.compare(x, 0.0, direction="eq")), ["compare"]),
+    ("not less is not greater or equal", lambda b, x: b.not_(b.compare(x, 0.0, direction="lt")), ["compare", "not"]),
+    (
+        "select by not",
+        lambda b, x: b.select(b.not_(b.compare(x, 0.0, direction="lt")), x, b.tanh(x)),
+        ["compare", "tanh", "select"],
+    ),
+    (
+        "select of bools",
+        lambda b, x: b.select(
+            b.compare(x, 0.0, direction="lt"), b.constant(np.array(True)), b.constant(np.array(False))
+        ),
+        ["compare"],
+    ),
     ("maximum with 0", lambda b, x: b.maximum(b.constant(0.0), x), ["Relu"]),
 ]
 
@@ -166,6 +249,11 @@ INTEGERS = [
     ("x | 0", lambda b, x: b.or_(x, 0), []),
     ("x & -1", lambda b, x: b.and_(x, -1), []),
     ("x & 1", lambda b, x: b.and_(x, 1), ["and"]),
+    ("x & 0", lambda b, x: b.and_(x, 0), []),
+    ("x | -1", lambda b, x: b.or_(x, -1), []),
+    ("x * 0", lambda b, x: b.multiply(x, 0), []),
+    ("x & x", lambda b, x: b.and_(x, x), []),
+    ("not less", lambda b, x: b.not_(b.compare(x, 3, direction="lt")), ["compare"]),
     ("x << 0", lambda b, x: b.shift_left(x, 0), []),
     ("x ^ 2", lambda b, x: b.Pow(x, b.constant(2, dtypes.i64)), ["multiply"]),
     ("x ^ 2.0 rounds", lambda b, x: b.Pow(x, b.constant(2.0)), ["Pow"]),

@@ -1,1 +1,1 @@
-"""Handlers of the operators of domain com.microsoft that published models use, by family; no ai.onnx operator is here."""
+"""Handlers of the operators of domain com.microsoft that published models use, by family; none of ai.onnx is here."""
