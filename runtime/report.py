@@ -21,6 +21,8 @@ class Report:
     """Programs compiled for an entry that runs in stages."""
     host_steps: int = 0
     """What the host does between them: reads of values that decide shapes, branches, sequences, strings."""
+    host_operators: dict[str, int] = field(default_factory=dict)
+    """Operators that the host ran there; reads and choices of a branch are none."""
     seconds: dict[str, float] = field(default_factory=dict)
 
     def add_time(self, stage: str, seconds: float) -> None:
@@ -45,5 +47,6 @@ class Report:
             "decomposed": dict(self.decomposed),
             "segments": self.segments,
             "host_steps": self.host_steps,
+            "host_operators": dict(self.host_operators),
             "seconds": dict(self.seconds),
         }

@@ -127,7 +127,11 @@ class StagedGraph:
         used = needed(left)
         stage = next_stage(self._stager.model, left, {v: _type(v, a) for v, a in env.items() if v in used})
         program = None if stage.model is None else self._stager.compile(stage.model)
-        self._stager.report.host_steps += bool(stage.reads) + len(stage.host)
+        report = self._stager.report
+        report.host_steps += bool(stage.reads) + len(stage.host)
+        for node, _ in stage.host:
+            if node.op.name not in ("if", "case"):
+                report.host_operators[node.op.name] = report.host_operators.get(node.op.name, 0) + 1
         return _Step(stage, program)
 
     def _execute(self, step: _Step, env: Env) -> None:

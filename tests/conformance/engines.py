@@ -19,11 +19,16 @@ TARGETS = ("reference", "xla", "mlx{compile=off}", "onnx", ORT)
 
 @dataclass(frozen=True)
 class Result:
-    """`status` is pass, fail (wrong, or broke off) or cannot (refused, and says why)."""
+    """`status` is pass, fail (wrong, or broke off) or cannot (refused, and says why).
+
+    `host` names the operators that the host ran: sequences, strings, images, loops whose shapes change.  Reading integers
+    that decide shapes and choosing a branch do not count.
+    """
 
     case: str
     status: str
     reason: str = ""
+    host: str = ""
 
     def row(self) -> dict[str, str]:
         return asdict(self)
@@ -31,15 +36,16 @@ class Result:
 
 def run_case(case: Case, target: str) -> Result:
     """Run one case in this process and judge it."""
+    host: set[str] = set()
     try:
         for inputs, want in case.data_sets:
             feeds = {i.name: v for i, v in zip(case.model.graph.input, inputs, strict=False)}
-            got = _on_ort(case, feeds) if target == ORT else _on_irc(case, feeds, target)
+            got = _on_ort(case, feeds) if target == ORT else _on_irc(case, feeds, target, host)
             if reason := fault(case, inputs, want, got):
                 return Result(case.name, "fail", reason)
     except Exception as error:  # whatever an engine throws is this case's result
         return Result(case.name, "cannot" if _refused(error) else "fail", _spelled(error))
-    return Result(case.name, "pass")
+    return Result(case.name, "pass", host=", ".join(sorted(host)))
 
 
 def _refused(error: Exception) -> bool:
@@ -53,11 +59,13 @@ def _spelled(error: Exception) -> str:
     return text if name == "UnsupportedError" else f"{name}: {text}"
 
 
-def _on_irc(case: Case, feeds: dict[str, Any], target: str) -> Sequence[Any]:
+def _on_irc(case: Case, feeds: dict[str, Any], target: str, host: set[str]) -> Sequence[Any]:
     import irc
 
     run = irc.compile(case.model, target=target)
-    return list(run(*[feeds[name] for name in run.input_types]))
+    outputs = list(run(*[feeds[name] for name in run.input_types]))
+    host.update(run.report.host_operators)
+    return outputs
 
 
 def _on_ort(case: Case, feeds: dict[str, Any]) -> Sequence[Any]:
