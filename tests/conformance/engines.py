@@ -21,8 +21,8 @@ TARGETS = ("reference", "xla", "mlx{compile=off}", "onnx", ORT)
 class Result:
     """`status` is pass, fail (wrong, or broke off) or cannot (refused, and says why).
 
-    `host` names the operators that the host ran: sequences, strings, images, loops whose shapes change.  Reading integers
-    that decide shapes and choosing a branch do not count.
+    `host` names the operators that the host ran: sequences, strings, images, loops whose shapes change.  Reading
+    integers that decide shapes and choosing a branch do not count.
     """
 
     case: str

@@ -19,8 +19,8 @@ def build_one_node(
     operands: Sequence[Spec],
     opset: int,
     *,
-    outputs: int = 1,
-    out_type: int = TensorProto.FLOAT,
+    outputs: int | Sequence[str] = 1,
+    out_type: int | Sequence[int] = TensorProto.FLOAT,
     domain: str = "",
     **attributes: Any,
 ) -> onnx.ModelProto:
@@ -31,9 +31,11 @@ def build_one_node(
             initializers.append(numpy_helper.from_array(operand, f"x{i}"))
         elif operand is not None:
             inputs.append(helper.make_tensor_value_info(f"x{i}", operand[0], operand[1]))
-    results = [f"y{i}" for i in range(outputs)]
+    results = [f"y{i}" for i in range(outputs)] if isinstance(outputs, int) else list(outputs)
+    shown = [r for r in results if r]
+    types = [out_type] * len(shown) if isinstance(out_type, int) else out_type
     node = helper.make_node(op, names, results, name="node", domain=domain, **attributes)
-    infos = [helper.make_tensor_value_info(r, out_type, None) for r in results]
+    infos = [helper.make_tensor_value_info(r, t, None) for r, t in zip(shown, types, strict=True)]
     graph = helper.make_graph([node], "one_node", inputs, infos, initializers)
     opsets = [helper.make_opsetid("", opset)] + ([helper.make_opsetid(domain, 1)] if domain else [])
     return helper.make_model(graph, opset_imports=opsets, ir_version=8 if opset < 20 else 10)
@@ -41,7 +43,7 @@ def build_one_node(
 
 @pytest.fixture
 def one_node() -> Callable[..., onnx.ModelProto]:
-    """`one_node(op, operands, opset, outputs=1, **attributes)`; see Spec for operands."""
+    """`one_node(op, operands, opset, outputs=1, **attributes)`; see Spec for operands; outputs called "" are absent."""
     return build_one_node
 
 

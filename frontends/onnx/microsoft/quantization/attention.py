@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
-
-import numpy as np
 
 from .....ir import dims as sizes
 from .....ir import dtypes
-from ...attention import heads, joined
 from ...registry import onnx_op as _onnx_op
+from ..attention import with_past
 from .linear import one, real
 from .products import per_column, scaled
 
@@ -20,7 +17,7 @@ onnx_op = partial(_onnx_op, domain="com.microsoft")
 @onnx_op("QAttention", absent=("mask_index", "x_zero_point", "w_zero_point"))
 def qattention(
     ctx, x, w, bias, x_scale, w_scale, mask_index=None, x_zero_point=None, w_zero_point=None, past=None, *, num_heads,
-    unidirectional=0, scale=None, mask_filter_value=-10000.0, do_rotary=0, past_present_share_buffer=0,
+    unidirectional=0, scale=0.0, mask_filter_value=-10000.0, do_rotary=0, past_present_share_buffer=0,
 ):  # fmt: skip
     """The projections are products of integers, scaled to floats; attention itself is computed in floats."""
     if do_rotary or past_present_share_buffer:
@@ -33,48 +30,10 @@ def qattention(
     )
     factor = b.multiply(one(ctx, x_scale, "the input's scale"), per_column(ctx, w_scale, "the weights' scale"))
     third = sizes.floordiv(w.dims[1], 3)
-    q, k, v = (heads(ctx, p, num_heads) for p in b.Split(scaled(ctx, total, factor, bias), axis=2, sizes=(third,) * 3))
-    if not isinstance(q.dims[3], int):
-        ctx.refuse("the head size is known only at run time")
-    offset = 0
-    if past is not None:
-        old = (b.reshape(p, dims=past.dims[1:]) for p in b.Split(past, axis=0, sizes=(1, 1)))
-        k, v = (b.concatenate((before, now), axis=2) for before, now in zip(old, (k, v), strict=True))
-        offset = past.dims[3]
-    out = b.Attention(
-        q, k, v, _mask(ctx, mask_index, q, k, mask_filter_value), scale=scale or 1 / math.sqrt(q.dims[3]),
-        causal=bool(unidirectional), kv_offset=offset,
+    return with_past(
+        ctx, b.Split(scaled(ctx, total, factor, bias), axis=2, sizes=(third,) * 3), num_heads, mask_index, None, past,
+        unidirectional, scale, mask_filter_value,
     )  # fmt: skip
-    present = None
-    if ctx.wants(1):
-        present = b.concatenate(tuple(b.reshape(p, dims=(1, *p.dims)) for p in (k, v)), axis=0)
-    return joined(ctx, out), present
-
-
-def _mask(ctx, index, q, k, filler):
-    """What is added to the scores: `filler` where a key is hidden.
-
-    index: lengths [B], or ends and starts [2 * B], of what is seen; or a mask [B, T] or [B, S, T], 0 where hidden.
-    """
-    if index is None:
-        return None
-    b, batch, length = ctx.build, q.dims[0], k.dims[2]
-    if index.rank == 1:
-        places = b.iota(dtype=index.dtype, dims=(1, length), axis=1)
-        if sizes.equal(index.dims[0], batch) is True:
-            seen = b.compare(places, b.reshape(index, dims=(batch, 1)), direction="lt")
-        elif sizes.equal(index.dims[0], batch * 2) is True:
-            ends, starts = (b.reshape(p, dims=(batch, 1)) for p in b.Split(index, axis=0, sizes=(batch, batch)))
-            seen = b.and_(b.compare(places, ends, direction="lt"), b.compare(places, starts, direction="ge"))
-        else:
-            ctx.refuse(f"a mask index of {index.dims[0]} elements for a batch of {batch} is not supported")
-    elif index.rank in (2, 3):
-        seen = b.compare(index, 0, direction="gt")
-    else:
-        ctx.refuse(f"masks of rank {index.rank} are not supported")
-    hidden = b.constant(np.array(filler), q.dtype)
-    added = b.select(seen, b.constant(0, q.dtype), hidden)
-    return b.reshape(added, dims=(added.dims[0], 1, *([1] if added.rank == 2 else []), *added.dims[1:]))
 
 
 @onnx_op("QEmbedLayerNormalization", absent=(
