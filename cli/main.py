@@ -28,6 +28,7 @@ COMMANDS = {
     "check": "checking",
     "opt": "optimizing",
     "print": "printing",
+    "view": "viewing",
     "diff": "diffing",
     "explain": "explain",
     "targets": "targets",

@@ -57,10 +57,13 @@ def _dims(type_: Type) -> tuple[Size, ...] | None:
 
 
 def check_assumptions(function: Function, bindings: Mapping[str, Size]) -> None:
-    """AssumptionError for the first recorded relation that these sizes break; names the node and the sizes."""
+    """AssumptionError for the first recorded relation that these sizes break; names the node and the sizes.
+
+    Those of nodes that need not run are left to the nodes.
+    """
     for assumption in function.assumptions:
         names = assumption.symbols()
-        if not all(n in bindings for n in names):
+        if assumption.sometimes or not all(n in bindings for n in names):
             continue
         try:
             holds = assumption.substitute(bindings).holds()

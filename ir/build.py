@@ -105,7 +105,8 @@ class Builder:
             raise
         sink = self._assumptions if self._assumptions is not None else function.assumptions if function else None
         if sink is not None:
-            sink.update(ctx.assumptions)
+            known = [a for a in sink if a.sometimes] if ctx.assumptions else []
+            sink.update(dict.fromkeys(a for a in ctx.assumptions if not any(map(a.same_relation, known))))
         single = isinstance(facts, Fact)
         node = Node(op, operands, checked, graphs, self.location)
         rows = (facts,) if isinstance(facts, Fact) else facts

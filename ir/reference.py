@@ -101,8 +101,8 @@ class ReferenceContext:
         return self._evaluator.call_steps(self.model.functions[name], arguments)
 
     def evaluate(self, model: Model, *arguments: Any) -> tuple[Any, ...]:
-        """Run `main` of another model (one made for this node)."""
-        return Evaluator(model).call(model.main, arguments)
+        """Run `main` of another model (one made for this node, which may mention dims of this function)."""
+        return Evaluator(model).call(model.main, arguments, self._frame.dims)
 
     def value(self, value: Value) -> Any:
         """The content of a value of this function (a capture)."""
@@ -126,18 +126,20 @@ class Evaluator:
         self._last: dict[Graph, dict[Node, list[Value]]] = {}
         self._decompositions: dict[Any, Model] = {}
 
-    def call(self, function: Function, arguments: Sequence[Any]) -> tuple[Any, ...]:
-        """Run a function on arrays (lists for sequences, None for absent optionals)."""
+    def call(
+        self, function: Function, arguments: Sequence[Any], known: Mapping[str, int] | None = None
+    ) -> tuple[Any, ...]:
+        """Run a function on arrays (lists for sequences, None for absent optionals); `known` are dims bound before."""
         self._last = {}  # the model may have changed since the last call
-        out: tuple[Any, ...] = _done(self.call_steps(function, arguments))
+        out: tuple[Any, ...] = _done(self.call_steps(function, arguments, known))
         return out
 
-    def call_steps(self, function: Function, arguments: Sequence[Any]) -> Steps:
+    def call_steps(self, function: Function, arguments: Sequence[Any], known: Mapping[str, int] | None = None) -> Steps:
         frame = _Frame()
         if len(arguments) != len(function.inputs):
             raise InputError(f"@{function.name} takes {len(function.inputs)} inputs, got {len(arguments)}")
         shapes = [argument_shape(v, a) for v, a in zip(function.inputs, arguments, strict=True)]
-        frame.dims = {k: v for k, v in bind_dims(function, shapes).items() if isinstance(v, int)}
+        frame.dims = {k: v for k, v in bind_dims(function, shapes, known).items() if isinstance(v, int)}
         check_assumptions(function, frame.dims)
         return (yield self.graph_steps(function.body, arguments, frame))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from .build import Builder
@@ -15,12 +15,16 @@ from .model import Constant, Graph, Location, Model, Node, Value
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One entry of the log: what happened to a node, by which rewrite."""
+    """One entry of the log: what happened to a node, by which rewrite.
+
+    `subject` is the node itself where one was meant; it may have left its graph since.
+    """
 
     kind: Literal["create", "erase", "replace", "update", "move"]
     node: str
     rewrite: str
     detail: str = ""
+    subject: Node | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.rewrite}: {self.kind} {self.node}{f' ({self.detail})' if self.detail else ''}"
@@ -82,7 +86,7 @@ class Rewriter:
         return Location(tuple(names), self.label)
 
     def _created(self, node: Node) -> None:
-        self.changes.append(Change("create", node.label, self.label))
+        self.changes.append(Change("create", node.label, self.label, subject=node))
         self.touch(node)
 
     def replace(self, node: Node, values: Value | Sequence[Value | None]) -> None:
@@ -100,7 +104,7 @@ class Rewriter:
                     raise IrcError(f"result {old.index} of {node.label} is still used")
                 continue
             self.replace_uses(old, value)
-        self.changes.append(Change("replace", node.label, self.label, detail))
+        self.changes.append(Change("replace", node.label, self.label, detail, node))
         self._erase(node)
 
     def replace_uses(self, old: Value, new: Value) -> None:
@@ -128,7 +132,7 @@ class Rewriter:
     def set_operand(self, node: Node, index: int, value: Value | None) -> None:
         """Operand `index` (flat) of the node becomes `value`."""
         self._set_use(node, index, node._operands[index], value)
-        self.changes.append(Change("update", node.label, self.label, f"operand {index}"))
+        self.changes.append(Change("update", node.label, self.label, f"operand {index}", node))
 
     def set_output(self, graph: Graph, index: int, value: Value) -> None:
         """Output `index` of the graph becomes `value`."""
@@ -143,7 +147,7 @@ class Rewriter:
     def set_attributes(self, node: Node, **values: Any) -> None:
         """Change attributes; the others stay.  Call `set_fact` too if a result's type changes with them."""
         node.attributes = node.op.make_attributes({**node.attributes.as_dict(), **values})
-        self.changes.append(Change("update", node.label, self.label, ", ".join(values)))
+        self.changes.append(Change("update", node.label, self.label, ", ".join(values), node))
         self.touch(node, *(u for r in node.results for u in r.users))
 
     def set_fact(self, value: Value, fact: Fact) -> None:
@@ -151,7 +155,7 @@ class Rewriter:
         if value.type == fact.type and value.ints == fact.ints:
             return
         value.set_fact(fact)
-        self.changes.append(Change("update", value.name or "value", self.label, f"type {fact.type}"))
+        self.changes.append(Change("update", value.name or "value", self.label, f"type {fact.type}", value.node))
         self.touch(*value.users)
 
     def erase(self, node: Node) -> None:
@@ -159,7 +163,7 @@ class Rewriter:
         for result in node.results:
             if result.has_uses:
                 raise IrcError(f"cannot erase {node.label}: its result {result.name or result.index} is still used")
-        self.changes.append(Change("erase", node.label, self.label))
+        self.changes.append(Change("erase", node.label, self.label, subject=node))
         self._erase(node)
 
     def _erase(self, node: Node) -> None:
@@ -213,7 +217,7 @@ class Rewriter:
             raise IrcError("both nodes must be in a graph")
         node.graph._unlink(node)
         anchor.graph._insert(node, anchor)
-        self.changes.append(Change("move", node.label, self.label))
+        self.changes.append(Change("move", node.label, self.label, subject=node))
         self.touch(node)
 
     def move_to_start(self, node: Node, graph: Graph) -> None:
@@ -222,7 +226,7 @@ class Rewriter:
             raise IrcError(f"{node.label} is not in a graph any more")
         node.graph._unlink(node)
         graph._insert(node, graph.first)
-        self.changes.append(Change("move", node.label, self.label))
+        self.changes.append(Change("move", node.label, self.label, subject=node))
         self.touch(node)
 
     def inline_graph(self, graph: Graph, arguments: Sequence[Value], before: Node) -> tuple[Value, ...]:
@@ -241,5 +245,5 @@ class Rewriter:
             graph._unlink(node)
             target._insert(node, before)
             self.touch(node)
-        self.changes.append(Change("move", before.label, self.label, "inlined graph"))
+        self.changes.append(Change("move", before.label, self.label, "inlined graph", before))
         return outputs

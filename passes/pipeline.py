@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from ..ir.clone import clone_model
 from ..ir.errors import AssumptionError, InputError, IrcError, UnsupportedError, VerifyError
@@ -250,6 +250,10 @@ class PipelineReport:
         return "\n".join("  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows)
 
 
+Observer: TypeAlias = Callable[[Pass, Rewriter], None]
+"""Told of every run of a pass."""
+
+
 @dataclass
 class _Run:
     """The settings of one `run_pipeline`, the model at its start, and what has run."""
@@ -262,6 +266,7 @@ class _Run:
     disable: Collection[str]
     report: PipelineReport
     write: Callable[[str], None]
+    observe: Observer | None = None
     done: list[Pass] = field(default_factory=list)
 
     def pipeline(self, pipeline: Pipeline) -> bool:
@@ -298,6 +303,8 @@ class _Run:
         self.report.passes.append(PassReport(str(step), seconds, before, after, len(rewriter.changes), dict(rewrites)))
         if self.verify_each:
             self.verify(step)
+        if self.observe is not None:
+            self.observe(step, rewriter)
         if step.name in self.print_after or (self.print_changed and rewriter.changed):
             self.write(f"// after {step}\n{_text(self.model)}")
         return rewriter.changed
@@ -328,19 +335,21 @@ def run_pipeline(
     report: PipelineReport | None = None,
     write: Callable[[str], None] = lambda text: print(text, file=sys.stderr),
     original: Model | None = None,
+    observe: Observer | None = None,
 ) -> PipelineReport:
     """Run the passes on `model` itself and report.
 
     `verify_each` checks the model after every pass; `print_after` (names of passes) and `print_changed` write its
     text; passes named in `disable` are left out.  A pass that breaks raises PassError, which names a file with the
     model as it was at the start (`original`, default: a copy made now) and the passes up to the broken one.
+    `observe` is called after every run of a pass, with the rewriter whose log tells what it did.
     """
     for name in {*print_after, *disable}:
         get_pass(name)  # a misspelt name must not pass in silence
     check_order(pipeline)
     report = PipelineReport() if report is None else report
     original = clone_model(model) if original is None else original
-    run = _Run(model, original, verify_each, print_after, print_changed, disable, report, write)
+    run = _Run(model, original, verify_each, print_after, print_changed, disable, report, write, observe)
     run.pipeline(pipeline)
     return report
 

@@ -198,6 +198,7 @@ class _Specializer:
     def whole_node(self, node: Node, build: Builder, scope: _Scope) -> Step:
         """A node, its sub-graphs and the function that it calls."""
         graphs: dict[str, tuple[Graph, ...]] = {}
+        failed: list[tuple[Graph, IrcError]] = []
         for key, group in node.graphs.items():
             graphs[key] = tuple(Graph() for _ in group)
             for inner, copy in zip(group, graphs[key], strict=True):
@@ -205,28 +206,46 @@ class _Specializer:
                 copy.parent = scope.function
                 self.inputs(node, inner, copy, scope)
                 optional = node.op.name in ("if", "case", "while") and key != "cond"
-                yield (self.optional(node, inner, copy, scope) if optional else self.graph(inner, copy, scope))
+                yield (self.optional(node, inner, copy, scope, failed) if optional else self.graph(inner, copy, scope))
+        for copy, error in failed:
+            self.trap(node, copy, error, [g for group in graphs.values() for g in group if g.outputs])
         if node.op.name == "call":
             yield from self.callee(node, scope)
         self.node(node, build, graphs, scope)
 
-    def optional(self, node: Node, old: Graph, new: Graph, scope: _Scope) -> Step:
-        """A branch or a loop's body, which may never run: a trap if it cannot be typed."""
+    def optional(
+        self, node: Node, old: Graph, new: Graph, scope: _Scope, failed: list[tuple[Graph, IrcError]]
+    ) -> Step:
+        """A branch or a loop's body, which may never run: a trap if it cannot be typed; later, if types are lacking."""
         assumptions = dict(scope.function.assumptions)
         try:
             yield self.graph(old, new, scope)
+            sizes.relax(scope.function.assumptions, len(assumptions))
         except (InferenceError, AssumptionError, InputError) as error:
             if node.op.name == "while":
                 wanted = [v.type for v in new.inputs]
             else:
                 wanted = [types.substitute(r.type, scope.sizes) for r in node.results]
-            if not all(_is_sized(t) for t in wanted):
+            ranked = all(isinstance(t, TensorType) and t.dims is not None for t in wanted)
+            if ranked and not all(_is_sized(t) for t in wanted):
                 raise
             scope.function.assumptions = assumptions
             for made in reversed(list(new.nodes)):
                 Rewriter(self.model).erase(made)
-            values = Builder(self.model, new).at(node.location).trap(message=str(error), results=tuple(wanted))
-            new.set_outputs(values if isinstance(values, tuple) else (values,))
+            if ranked:
+                self.trap_of(node, new, error, wanted)
+            else:
+                failed.append((new, error))
+
+    def trap(self, node: Node, new: Graph, error: IrcError, others: Sequence[Graph]) -> None:
+        """A trap with the types of a branch that could be typed."""
+        if not others or not all(_is_sized(v.type) for v in others[0].outputs):
+            raise error
+        self.trap_of(node, new, error, [v.type for v in others[0].outputs])
+
+    def trap_of(self, node: Node, new: Graph, error: IrcError, wanted: Sequence[Type]) -> None:
+        values = Builder(self.model, new).at(node.location).trap(message=str(error), results=tuple(wanted))
+        new.set_outputs(values if isinstance(values, tuple) else (values,))
 
     def inputs(self, node: Node, old: Graph, new: Graph, scope: _Scope) -> None:
         """Inputs of a sub-graph.  What had its operand's type has it again: operands are typed more exactly by now."""

@@ -17,12 +17,13 @@ from ..ir.build import Builder
 from ..ir.data import INLINE_LIMIT, Data
 from ..ir.dims import Dim, Size
 from ..ir.errors import Diagnostic, InferenceError, UnsupportedError
-from ..ir.facts import Fact, NeedsInts, data_of_ints
+from ..ir.facts import Fact, NeedsInts, data_of_ints, fact_of_data
 from ..ir.graph import Constant, Graph, Node, Value
 from ..ir.model import Function, Model
 from ..ir.operators import Trait
+from ..ir.settled import settled
 from ..ir.types import NeedsRank, OptionalType, SequenceType, TensorType, Type, symbols
-from .specialize import _run, _Scope, _Specializer
+from .specialize import Step, _run, _Scope, _Specializer
 
 CONTROL = ("if", "case", "while")
 
@@ -102,8 +103,16 @@ def next_stage(source: Model, left: Left, known: Mapping[Value, Type]) -> Stage:
     at_hand = writer.reads_at_hand()
     if at_hand:
         return Stage(None, (), (), (), at_hand, left)
-    writer.write_all()
+    try:
+        writer.write_all(within=True)
+    except _NeedsHost:
+        writer = _Writer(source, left, known)
+        writer.write_all(within=False)
     return writer.stage()
+
+
+class _NeedsHost(Exception):
+    """A special node in a sub-graph cannot be resolved from sizes alone."""
 
 
 class _Writer(_Specializer):
@@ -145,9 +154,9 @@ class _Writer(_Specializer):
 
     def value(self, value: Value, scope: _Scope) -> Value:
         """The new value for an old one; values at hand become inputs when they are first used."""
+        value = self.resolve(value)
         if (inner := scope.values.get(value)) is not None:
             return inner
-        value = self.resolve(value)
         found = self.written.get(value)
         if found is None and (data := self.frozen_now.get(value)) is not None:
             found = self.written[value] = self.model.inline_constant(data)
@@ -183,7 +192,8 @@ class _Writer(_Specializer):
         wanted = [self.resolve(n.operands[0]) for n, _ in self.left.items if n.op.name in ("freeze", "bind_dim")]  # type: ignore[arg-type]  # both have an operand
         return tuple(dict.fromkeys(v for v in wanted if v in self.known and v not in self.left.frozen))
 
-    def write_all(self) -> None:
+    def write_all(self, *, within: bool) -> None:
+        """Write what can run now.  `within`: sub-graphs whose late nodes hang on sizes alone are written whole."""
         work = list(reversed(self.left.items))
         while work:
             node, origin = work.pop()
@@ -191,7 +201,7 @@ class _Writer(_Specializer):
                 self.has(v, on_host=True) for v in self.needs(node)
             ):
                 self.items.append((node, origin))
-            elif is_special(node) or any(is_special(n) for g in node.all_graphs() for n in g.walk()):
+            elif is_special(node) or (not within and _has_special(node)):
                 work.extend(reversed(self.special(node, origin)))
             elif all(self.has(v) for v in self.needs(node)):
                 scope = _Scope(self.main, self.sizes[origin])
@@ -199,6 +209,63 @@ class _Writer(_Specializer):
                 self.written.update((r, scope.values[r]) for r in node.results)
             else:
                 self.items.append((node, origin))
+
+    def graph(self, old: Graph, new: Graph, scope: _Scope) -> Step:
+        """A sub-graph; its late nodes are written as what they stand for, or it needs the host."""
+        build = Builder(self.model, new)
+        work: list[tuple[Node, _Scope]] = [(n, scope) for n in reversed(list(old.nodes))]
+        while work:
+            node, where = work.pop()
+            if not is_special(node):
+                yield from self.whole_node(node, build, where)
+            elif node.op.name == "freeze":
+                data = self.contents(self.value(node.operands[0], where))  # type: ignore[arg-type]  # it has one
+                if data is None:
+                    raise _NeedsHost
+                scope.values[node.result] = self.model.inline_constant(data)
+            elif node.op.name == "onnx":
+                work.extend(reversed(self.late_nodes(node, where)))
+            else:
+                raise _NeedsHost
+        new.set_outputs([self.value(self.resolve(v), scope) for v in old.outputs])
+
+    def late_nodes(self, node: Node, scope: _Scope) -> list[tuple[Node, _Scope]]:
+        """The nodes that a late node of a sub-graph stands for."""
+        k = node.keywords
+        try:
+            model = self.materialized(node, scope)
+        except (NeedsInts, NeedsRank) as error:
+            raise _NeedsHost from error
+        given = [*(v for v in node.operands if v is not None), *late.captures(k["graphs"])]
+        self.models.append(model)
+        self.aliases.update(zip(model.main.inputs, given, strict=True))
+        self.aliases.update(zip(node.results, model.main.outputs, strict=True))
+        inner = _Scope(scope.function, dict(scope.sizes) if any(node.all_graphs()) else {}, scope.values, scope.bound)
+        return [(n, inner) for n in model.main.body.nodes]
+
+    def materialized(self, node: Node, scope: _Scope) -> Model:
+        """The model of a late node; contents of small operands are worked out only if types do not suffice."""
+        k = node.keywords
+        kind = (k["domain"], k["type"], k["version"], k["attributes"], k["graphs"])
+        facts = [None if v is None else self.fact(v, scope) for v in node.operands]
+        try:
+            return late.materialize(*kind, facts, self.source)
+        except (NeedsInts, NeedsRank):
+            for i, value in enumerate(node.operands):
+                if value is None or not self.readable(value, scope):
+                    continue
+                if (data := self.contents(self.value(value, scope))) is not None:
+                    facts[i] = fact_of_data(data)
+            return late.materialize(*kind, facts, self.source)
+        except InferenceError as error:
+            raise type(error)(f"{node.label}: {error}") from error
+
+    def contents(self, value: Value) -> Data | None:
+        """Contents of a written value that hangs on sizes and constants alone."""
+        fact = value.fact
+        if fact.data is not None:
+            return fact.data
+        return data_of_ints(fact.tensor, fact.ints) or settled(value, self.model)
 
     def special(self, node: Node, origin: int) -> list[tuple[Node, int]]:
         """Deal with a special node whose operands are there; nodes that come in its place."""
@@ -220,8 +287,7 @@ class _Writer(_Specializer):
         operand = self.resolve(node.operands[0])  # type: ignore[arg-type]  # it has one
         data = self.frozen_now.get(operand)
         if data is None and operand not in self.host_results:
-            fact = self.fact(operand, _Scope(self.main, {}))
-            data = fact.data if fact.data is not None else data_of_ints(fact.tensor, fact.ints)
+            data = self.contents(self.value(operand, _Scope(self.main, {})))
         if data is None:
             self.reads[operand] = None
             self.items.append((node, origin))
@@ -237,11 +303,8 @@ class _Writer(_Specializer):
         """The nodes that a late node stands for."""
         scope = _Scope(self.main, {})
         k = node.keywords
-        facts = [None if v is None else self.fact(v, scope) for v in node.operands]
         try:
-            model = late.materialize(
-                k["domain"], k["type"], k["version"], k["attributes"], k["graphs"], facts, self.source
-            )
+            model = self.materialized(node, scope)
         except (NeedsInts, NeedsRank):
             small = [self.resolve(v) for v in node.operands if v is not None and self.readable(v, scope)]
             if not small:
@@ -250,7 +313,10 @@ class _Writer(_Specializer):
             self.items.append((node, origin))
             return []
         number = max(self.sizes) + 1
-        self.sizes[number] = {}
+        # Sub-graphs that come along mention the sizes of where the late node stood.
+        bound = {n.keywords["dim"] for n in model.main.body.walk() if n.op.name == "bind_dim"}
+        outer = self.sizes[origin] if any(node.all_graphs()) else {}
+        self.sizes[number] = {name: size for name, size in outer.items() if name not in bound}
         self.models.append(model)
         given = [*(v for v in node.operands if v is not None), *late.captures(k["graphs"])]
         self.aliases.update(zip(model.main.inputs, given, strict=True))
@@ -304,6 +370,10 @@ def _symbols(value: object) -> set[str]:
     if isinstance(value, Dim):
         return set(sizes.symbols(value))
     return symbols(value) if isinstance(value, TensorType | SequenceType | OptionalType) else set()
+
+
+def _has_special(node: Node) -> bool:
+    return any(is_special(n) for g in node.all_graphs() for n in g.walk())
 
 
 def _in_body(node: Node) -> Diagnostic:

@@ -14,7 +14,8 @@ from ...ir.dims import Assumption, Dim, Size
 from ...ir.dtypes import DType
 from ...ir.errors import InferenceError, IrcError
 from ...ir.facts import NeedsInts, data_of_ints
-from ...ir.model import Graph, Model, Node, Value
+from ...ir.model import Graph, Model, Value
+from ...ir.settled import settled
 from ...ir.reference import Evaluator, _Frame
 from ...ir.types import TensorType, Type
 from .scope import InvalidNode, Poisoned
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
 
     from .graph import Importer
     from .scope import Frame
-
-EVALUATED = 64
-"""Nodes that may be evaluated at import to learn the value of one operand (a scale, a bound)."""
-
 
 class Refused(Exception):
     """A handler cannot import its node; the message is the reason that the report gives."""
@@ -158,7 +155,7 @@ class Context:
         if not isinstance(value.type, TensorType) or value.node is None:
             return None
         known = data_of_ints(value.type, value.ints) if value.ints is not None else None
-        return known if known is not None else _evaluated(value, self.model)
+        return known if known is not None else settled(value, self.model)
 
     def zeros(self, dtype: DType) -> Value:
         """A scalar zero of any element type (False, the empty string)."""
@@ -198,6 +195,7 @@ class Context:
             mark = self.importer.mark(self.build.graph)
             try:
                 out.append(self.graph(proto))
+                sizes.relax(self.importer.assumptions, mark.assumed)
             except Poisoned:
                 poisoned = True
             except InvalidNode as error:
@@ -229,50 +227,3 @@ def _only(values: tuple[Any, ...], what: str) -> Any:
     if len(values) != 1:
         raise InferenceError(f"{what} must have one element, got {len(values)}")
     return values[0]
-
-
-def _evaluated(value: Value, model: Model) -> Data | None:
-    """The contents of a small value that depends on constants only, or None."""
-    from ...ir.data import INLINE_LIMIT, ArrayData
-
-    order: dict[Node, None] = {}
-    stack: list[tuple[Value, bool]] = [(value, False)]
-    while stack:
-        current, ready = stack.pop()
-        if current.data is not None:
-            continue
-        node = current.node
-        if node is None or not node.op.is_pure or any(node.all_graphs()) or len(order) > EVALUATED:
-            return None
-        if ready:
-            order.setdefault(node)
-            continue
-        if node in order:
-            continue
-        for result in node.results:
-            type_ = result.type
-            if not isinstance(type_, TensorType) or not type_.is_static or sizes.product(type_.shape) > INLINE_LIMIT:
-                return None
-        if data_of_ints(node.results[0].tensor, node.results[0].ints) is None:
-            if any(isinstance(a, Dim) for a in node.attributes.as_dict().values()):
-                return None
-            stack.append((current, True))
-            stack.extend((o, False) for o in node.operands if o is not None)
-        else:
-            order.setdefault(node)
-    evaluator = Evaluator(model)
-    values: dict[Value, Array] = {}
-    try:
-        for node in order:
-            known = data_of_ints(node.results[0].tensor, node.results[0].ints)
-            if known is not None:
-                values[node.results[0]] = known.numpy()
-                continue
-            operands = [
-                None if o is None else o.data.numpy() if o.data is not None else values[o] for o in node.operands
-            ]
-            values.update(zip(node.results, evaluator.evaluate(node, operands, _Frame()), strict=True))
-    except (IrcError, KeyError, ValueError, TypeError, ArithmeticError):
-        return None
-    array = values[value]
-    return ArrayData(array, value.tensor.dtype) if isinstance(array, np.ndarray) else None

@@ -27,7 +27,7 @@ from .polynomial import (
     product,
     symbol,
 )
-from .solving import Assumption, Solved, evaluate, solve, solve_all, substitute, symbols
+from .solving import Assumption, Solved, evaluate, relax, solve, solve_all, substitute, symbols
 from .spelling import fold, render
 
 __all__ = [
@@ -57,6 +57,7 @@ __all__ = [
     "mod",
     "parse",
     "product",
+    "relax",
     "render",
     "solve",
     "solve_all",

@@ -1,7 +1,7 @@
 """Symbols of a size and their values: substitution, evaluation, solving for one symbol, assumptions checked later."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import Literal, NamedTuple
 
@@ -151,12 +151,14 @@ class Assumption:
     """Something about sizes that could not be decided and that a node needs: checked again for each shape.
 
     `node` names the node for the message.  "bcast" means that the two sizes broadcast: equal, or one of them 1.
+    `sometimes`: the node is in a branch or a loop that need not run, so that sizes may break it.
     """
 
     relation: Literal["==", "<=", "bcast"]
     lhs: Size
     rhs: Size
     node: str
+    sometimes: bool = field(default=False, compare=False)
 
     def holds(self) -> bool | None:
         """True and False are certain, None is unknown."""
@@ -167,6 +169,10 @@ class Assumption:
             return same
         ones = equal(self.lhs, 1), equal(self.rhs, 1)
         return True if True in ones else False if same is False and ones == (False, False) else None
+
+    def same_relation(self, other: "Assumption") -> bool:
+        """Whether the other one says the same, of whichever node."""
+        return (self.relation, self.lhs, self.rhs) == (other.relation, other.lhs, other.rhs)
 
     def substitute(self, mapping: Mapping[str, Size]) -> "Assumption":
         """The same assumption with symbols replaced."""
@@ -180,3 +186,11 @@ class Assumption:
         if self.relation == "bcast":
             return f"bcast({self.lhs}, {self.rhs})"
         return f"{self.lhs} {self.relation} {self.rhs}"
+
+
+def relax(assumptions: dict[Assumption, None], first: int) -> None:
+    """The assumptions from number `first` on were made by what need not run."""
+    made = list(assumptions)[first:]
+    for assumption in made:
+        del assumptions[assumption]
+    assumptions.update(dict.fromkeys(replace(a, sometimes=True) for a in made))

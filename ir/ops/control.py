@@ -5,7 +5,7 @@ from .. import dtypes, late
 from ..attributes import Symbol
 from ..clone import copy_graph
 from ..data import INLINE_LIMIT
-from ..errors import IrcError, did_you_mean
+from ..errors import InferenceError, IrcError, did_you_mean
 from ..facts import Fact
 from ..graph import Graph
 from ..operators import (
@@ -327,7 +327,10 @@ class Onnx:
 
     def reference(ctx, xs, *, domain, type, version, attributes, results, graphs):
         facts = [late.fact_of_value(value, x) for value, x in zip(ctx.node.operands, xs, strict=True)]
-        model = late.materialize(domain, type, version, attributes, graphs, facts, ctx.model)
+        try:
+            model = late.materialize(domain, type, version, attributes, graphs, facts, ctx.model)
+        except InferenceError as error:
+            ctx.fail(str(error))
         outer = [ctx.value(v) for v in late.captures(graphs)]
         return ctx.evaluate(model, *(x for x in xs if x is not None), *outer)
 

@@ -277,8 +277,9 @@ class _Parser(NodeReader):
             self.expect(",")
             right = self.size()
             self.expect(")")
+        sometimes = self.accept("sometimes")
         self.expect("from", "and the node's name")
-        return Assumption(relation, left, right, self.string())  # type: ignore[arg-type]  # one of the three relations
+        return Assumption(relation, left, right, self.string(), sometimes)  # type: ignore[arg-type]  # one of the three relations
 
     def init(self) -> None:
         self.scope = Scope(None)

@@ -264,7 +264,7 @@ class _Printer:
         lines += _metadata(function.metadata, inner)
         for a in function.assumptions:
             relation = f"bcast({a.lhs}, {a.rhs})" if a.relation == "bcast" else f"{a.lhs} {a.relation} {a.rhs}"
-            lines.append(f"{inner}assume {relation} from {quote(a.node)}")
+            lines.append(f"{inner}assume {relation} {'sometimes ' if a.sometimes else ''}from {quote(a.node)}")
         lines += self._body(function.body, inner)
         return [*lines, f"{inner}return {self.values(function.outputs)}".rstrip(), f"{indent}}}"]
 

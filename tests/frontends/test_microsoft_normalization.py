@@ -1,4 +1,4 @@
-"""com.microsoft residual, embedding and group normalizations against ONNX Runtime, or a formula where it has no kernel."""
+"""com.microsoft residual, embedding and group normalizations against ONNX Runtime, or a formula without a kernel."""
 
 import numpy as np
 import pytest
@@ -47,8 +47,8 @@ def test_simplified_layer_normalization_stands_in_the_default_domain(one_node, a
 @pytest.mark.parametrize("masked", [False, True])
 def test_embed_layer_normalization(masked, segments, one_node, agrees):
     ids = [(I32, [B, "S"])]
-    operands = [*ids, *(ids if segments else [None]), normal(30, H), normal(8, H), normal(2, H) if segments else None,
-                normal(H), normal(H), *(ids if masked else [])]  # fmt: skip
+    tables = [normal(30, H), normal(8, H), normal(2, H) if segments else None, normal(H), normal(H)]
+    operands = [*ids, *(ids if segments else [None]), *tables, *(ids if masked else [])]
     model = one_node("EmbedLayerNormalization", operands, 21, outputs=["y", "mask_index", "sum"], out_type=[F, I32, F], **MS,
                      epsilon=1e-5)  # fmt: skip
     inputs = [RNG.integers(0, 30, (B, S), np.int32)]

@@ -264,7 +264,7 @@ def _tokens(ctx, seqlens_k, total, batch, length):
 
 
 def _appended(ctx, old, new, start, total):
-    """The cache [B, G, P, D] with new rows from each entry's `start` on and zeros behind, as long as P or `total` asks."""
+    """The cache [B, G, P, D] with new rows from each entry's `start` on and zeros behind, P or `total` long."""
     b = ctx.build
     batch, groups, _, size = new.dims
     capacity = sizes.maximum(old.dims[2], total)
