@@ -124,15 +124,20 @@ def read(source: Any) -> Model:
     raise IrcError(f"{path}: expected a file ending in .ir or .onnx")
 
 
-def save(model: Model, path: str | os.PathLike[str]) -> None:
+def save(model: Model, path: str | os.PathLike[str], *, opset: int | None = None) -> None:
     """Write a model, whole or not at all: as ONNX where the path ends in `.onnx`, else as a container (`.ir`).
 
-    ONNX is written from a copy in the operators that ONNX has; UnsupportedError lists what it cannot express.
+    ONNX is written from a copy in the operators that its operator set `opset` (21 to 24, default 21) has;
+    UnsupportedError lists what it cannot express.
     """
     if Path(path).suffix.lower() == ".onnx":
-        from .targets.onnx.export import save_onnx
+        from .targets.onnx.export import OPSET, save_onnx
 
-        save_onnx(model, Path(path))
+        save_onnx(model, Path(path), opset=OPSET if opset is None else opset)
+    elif opset is not None:
+        from .ir.errors import IrcError
+
+        raise IrcError(f"{path}: only a file ending in .onnx has an operator set; leave opset out")
     else:
         from .ir.container import save as save_container
 

@@ -23,6 +23,7 @@ from .options import MODEL
 @click.option(
     "--output", "-o", type=click.Path(path_type=Path), default=None, help="Write .ir or .onnx; else print text."
 )
+@click.option("--opset", type=int, default=None, help="Operator set of a written .onnx: 21 (default) to 24.")
 @click.option("--verify-each", is_flag=True, help="Verify the model after every pass.")
 @click.option("--print-after", multiple=True, metavar="PASS", help="Print the model after this pass.")
 @click.option("--print-changed", is_flag=True, help="Print the model after every pass that changed it.")
@@ -32,6 +33,7 @@ def command(
     model: Path,
     pipeline: str | None,
     output: Path | None,
+    opset: int | None,
     verify_each: bool,
     print_after: tuple[str, ...],
     print_changed: bool,
@@ -48,6 +50,8 @@ def command(
 
     if output is not None and output.suffix not in (".ir", ".onnx"):
         raise IrcError(f"{output}: expected a file ending in .ir or .onnx")
+    if opset is not None and (output is None or output.suffix != ".onnx"):
+        raise click.UsageError("--opset is for an output (-o) ending in .onnx")
     parsed = parse_pipeline(DEFAULT if pipeline is None else pipeline)
     started = time.perf_counter()
     work = clone_model(read(model))
@@ -67,7 +71,7 @@ def command(
     passed = time.perf_counter() - started
     after = sum(1 for _ in work.nodes())
     if output is not None:
-        save(work, output)
+        save(work, output, opset=opset)
     if as_json:
         options.print_json(
             {

@@ -16,7 +16,7 @@ def page(data: dict[str, Any]) -> bytes:
     """One ASCII HTML file that holds `data` and the viewer.  The policy in it lets no other script run, nothing load."""
     style, script = (_text(name) for name in ("page.css", "page.js"))
     parts = {
-        "POLICY": f"default-src 'none'; style-src 'self' {_digest(style)}; script-src {_digest(script)}",
+        "POLICY": f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}",
         "TITLE": html.escape(f"{data['model']} - irc view"),
         "STYLE": style,
         "SCRIPT": script,

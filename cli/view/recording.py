@@ -69,7 +69,7 @@ class _Recorder:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.metadata = dict(model.metadata)
-        self.operators: dict[str, str] = {}
+        self.operators: dict[str, tuple[str, str]] = {}  # family, first paragraph
         self.records, self.snapshots = _Table(), _Table()
         self.numbers: dict[Node | Graph | Value, int] = {}
         self.counts = {Node: 0, Graph: 0, Value: 0}
@@ -193,7 +193,7 @@ class _Recorder:
     # One node.
 
     def _record(self, node: Node) -> Row:
-        self.operators.setdefault(node.op.name, node.op.doc.strip().split("\n\n")[0])
+        self.operators.setdefault(node.op.name, (node.op.family, node.op.doc.strip().split("\n\n")[0]))
         inner: dict[Value, None] = {}
         for graph in node.all_graphs():
             inner.update(dict.fromkeys(v for v in graph.captures() if not isinstance(v, Constant)))

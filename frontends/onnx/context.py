@@ -9,14 +9,13 @@ import numpy as np
 
 from ...ir import dims as sizes
 from ...ir.build import Builder
-from ...ir.data import Array, Data
+from ...ir.data import Data
 from ...ir.dims import Assumption, Dim, Size
 from ...ir.dtypes import DType
 from ...ir.errors import InferenceError, IrcError
 from ...ir.facts import NeedsInts, data_of_ints
 from ...ir.model import Graph, Model, Value
 from ...ir.settled import settled
-from ...ir.reference import Evaluator, _Frame
 from ...ir.types import TensorType, Type
 from .scope import InvalidNode, Poisoned
 

@@ -268,6 +268,8 @@ def is_finite(ctx, x):
 
 @lower("Swish")
 def swish(ctx, x, *, alpha):
+    if ctx.dialect.opset >= 24:
+        return ctx.op("Swish", x, alpha=alpha)
     scaled = x if alpha == 1.0 else ctx.op("Mul", x, ctx.like(alpha, x))
     return ctx.op("Mul", x, ctx.op("Sigmoid", scaled))
 

@@ -20,14 +20,13 @@ from ...ir.dims import Size
 from ...ir.dtypes import DType
 from ...ir.errors import IrcError
 from ...ir.graph import Graph, Value
-from ...ir.model import Constant, Function, Model
+from ...ir.model import Constant, Model
 from ...ir.reference import Evaluator
 from ...ir.types import OptionalType, SequenceType, TensorType, Type
 from ...passes.legalize import legalize
-from .lowering import OPSET, TABLE, Context, Ref
+from .lowering import IR_VERSIONS, OPSET, TABLE, Context, Dialect, Ref
 
-IR_VERSION = 10
-"""ONNX's file format version that opset 21 came with."""
+_PLAIN = Dialect()
 
 FILL_ABOVE = 1 << 10
 """Bytes from which a constant of one repeated element is made by a node instead of being stored."""
@@ -39,10 +38,10 @@ EXTERNAL_ABOVE = 1 << 30
 """Models with more bytes of constants put them into one file beside the model (protobuf ends at 2 GiB)."""
 
 
-def export_onnx(model: Model, entry: str | None = None) -> onnx.ModelProto:
-    """A legal model (every node claimed by the onnx target) as a ModelProto."""
+def export_onnx(model: Model, entry: str | None = None, dialect: Dialect = _PLAIN) -> onnx.ModelProto:
+    """A legal model (every node claimed by the onnx target in that dialect) as a ModelProto."""
     function = model.entry(entry)
-    root = _Root(model)
+    root = _Root(model, dialect)
     graph = GraphExporter(root, None)
     inputs = [graph.graph_input(v, n) for v, n in zip(function.inputs, function.input_names, strict=True)]
     graph.run(function.body)
@@ -51,19 +50,21 @@ def export_onnx(model: Model, entry: str | None = None) -> onnx.ModelProto:
         [*root.filled, *graph.nodes], model.name or "main", inputs, outputs, list(root.initializers.values())
     )
     domains = {n.domain for n in _all_nodes(proto)} - {""}
-    opsets = [helper.make_opsetid("", OPSET), *(helper.make_opsetid(d, 1) for d in sorted(domains))]
-    out = helper.make_model(proto, opset_imports=opsets, ir_version=IR_VERSION, producer_name="irc")
+    opsets = [helper.make_opsetid("", dialect.opset), *(helper.make_opsetid(d, 1) for d in sorted(domains))]
+    version = IR_VERSIONS[dialect.opset]
+    out = helper.make_model(proto, opset_imports=opsets, ir_version=version, producer_name="irc")
     helper.set_model_props(out, {k: v for k, v in model.metadata.items() if not k.startswith("irc.")})
     return out
 
 
-def save_onnx(model: Model, path: Path, entry: str | None = None) -> None:
+def save_onnx(model: Model, path: Path, entry: str | None = None, opset: int = OPSET) -> None:
     """Legalize a copy for ONNX and write it; whole or not at all.  UnsupportedError lists what ONNX cannot express."""
     from .target import OnnxFile
 
+    target = OnnxFile(opset)
     legal = clone_model(model)
-    legalize(legal, OnnxFile())
-    proto = export_onnx(legal, entry)
+    legalize(legal, target)
+    proto = export_onnx(legal, entry, target.dialect)
     size = sum(len(t.raw_data) for t in proto.graph.initializer)
     location = f"{path.name}.data"
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
@@ -89,8 +90,9 @@ def _all_nodes(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
 class _Root:
     """What all graphs of one export share: names, initializers, the values that give symbols their sizes."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, dialect: Dialect) -> None:
         self.model = model
+        self.dialect = dialect
         self.taken: dict[str, int] = {}
         self._node_names: dict[str, int] = {}
         self.initializers: dict[Any, onnx.TensorProto] = {}
@@ -119,7 +121,7 @@ class _Root:
             if isinstance(value.data, SplatData) and value.data.nbytes > FILL_ABOVE and not value.dtype.is_string:
                 self.constants[value] = Ref(self._fill(value, value.data), value.type)
                 return self.constants[value]
-            array = self._evaluator.constant(value)
+            array = self.array(value)
             key = (
                 ("named", value.name)
                 if value.name is not None
@@ -128,6 +130,10 @@ class _Root:
             name = self.add(key, value.name or "constant", array, value.dtype)
             self.constants[value] = Ref(name, value.type, value.fact.ints)
         return self.constants[value]
+
+    def array(self, value: Constant) -> Any:
+        """The contents of a constant, derived ones evaluated."""
+        return self._evaluator.constant(value)
 
     def _fill(self, value: Constant, data: SplatData) -> str:
         """The name of a constant that a ConstantOfShape node makes."""
@@ -204,7 +210,7 @@ class GraphExporter:
             if lowering is None:
                 raise IrcError(f"{node.label} is not legal for onnx")
             start = len(self.nodes)
-            ctx = Context(self, [r.type for r in node.results])
+            ctx = Context(self, node)
             operands = node.op.group([self.ref(v) for v in node.operands])
             out = lowering.rule(ctx, *operands, **node.keywords)
             refs = out if isinstance(out, tuple | list) else (out,)

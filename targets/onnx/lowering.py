@@ -12,8 +12,9 @@ from ...ir import dims as sizes
 from ...ir import dtypes
 from ...ir.dims import Size
 from ...ir.dtypes import DType
+from ...ir.errors import IrcError
 from ...ir.facts import Ints
-from ...ir.graph import Graph
+from ...ir.graph import Graph, Node
 from ...ir.types import TensorType, Type
 from ..base import LoweringTable, refuse
 
@@ -24,7 +25,23 @@ TABLE = LoweringTable("onnx")
 lower = TABLE.lower
 
 OPSET = 21
-"""Opset of exported models: the newest that every operator written here has had unchanged for a while."""
+"""The operator set that is written unless another is asked for: runtimes some years old read it."""
+
+IR_VERSIONS = {21: 10, 22: 10, 23: 11, 24: 12}
+"""Operator sets that can be written, and the version of the file format that came with each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What an exported model may hold: nodes of one operator set; if `runtime`, only what ONNX Runtime does right."""
+
+    opset: int = OPSET
+    runtime: bool = False
+
+    def __post_init__(self) -> None:
+        if self.opset not in IR_VERSIONS:
+            known = ", ".join(map(str, IR_VERSIONS))
+            raise IrcError(f"opset {self.opset} cannot be written; expected one of {known}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +71,16 @@ class Ref:
 
 
 class Context:
-    """One node being lowered.  `results` are the facts that its results must have."""
+    """One node being lowered.  `results` are the types that its results must have."""
 
-    def __init__(self, exporter: GraphExporter, results: Sequence[Type]) -> None:
+    def __init__(self, exporter: GraphExporter, node: Node) -> None:
         self.exporter = exporter
-        self.results = tuple(results)
+        self.node = node
+        self.results = tuple(r.type for r in node.results)
+
+    @property
+    def dialect(self) -> Dialect:
+        return self.exporter.root.dialect
 
     def refuse(self, why: str) -> Any:
         refuse(why)

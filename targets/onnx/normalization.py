@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ...ir import dtypes
+from ...ir.ops.widening import statistics_type
 from .lowering import lower
 
 
@@ -25,23 +27,44 @@ def batch_normalization(ctx, x, scale, bias, mean, variance, *, epsilon):
     return ctx.op("BatchNormalization", x, scale, bias, mean, variance, epsilon=epsilon)
 
 
-@lower("InstanceNormalization")
+@lower("InstanceNormalization", when=lambda ctx, x, scale, bias, *, epsilon: _one_type(x, scale, bias))
 def instance_normalization(ctx, x, scale, bias, *, epsilon):
     return ctx.op("InstanceNormalization", x, scale, bias, epsilon=epsilon)
 
 
-def _has_scale(ctx, x, scale, bias, *, axis, epsilon):
-    return "ONNX's LayerNormalization needs a scale" if scale is None else None
+def _one_type(x, *parameters):
+    """Why not: ONNX's kernels take parameters of the type of x only."""
+    other = next((p for p in parameters if p is not None and p.dtype is not x.dtype), None)
+    return None if other is None else f"x is {x.dtype} and a parameter {other.dtype}; ONNX wants one type"
 
 
-@lower("LayerNormalization", when=_has_scale)
+def _layer_claim(ctx, x, scale, bias, *, axis, epsilon):
+    return "ONNX's LayerNormalization needs a scale" if scale is None else _one_type(x, scale, bias)
+
+
+@lower("LayerNormalization", when=_layer_claim)
 def layer_normalization(ctx, x, scale, bias, *, axis, epsilon):
     return ctx.ops("LayerNormalization", x, scale, bias, axis=axis, epsilon=epsilon)
 
 
-@lower("GroupNormalization")
+@lower(
+    "GroupNormalization", when=lambda ctx, x, scale, bias, *, num_groups, epsilon: _one_type(x, scale, bias)
+)
 def group_normalization(ctx, x, scale, bias, *, num_groups, epsilon):
     return ctx.op("GroupNormalization", x, scale, bias, num_groups=num_groups, epsilon=epsilon)
+
+
+def _rms_claim(ctx, x, scale, *, axis, epsilon):
+    if ctx.dialect.opset < 23:
+        return f"opset {ctx.dialect.opset} has no RMSNormalization"
+    if ctx.dialect.runtime and x.dtype is dtypes.bf16:
+        return "ONNX Runtime has no bf16 kernel for it"
+    return _one_type(x, scale)
+
+
+@lower("RMSNormalization", when=_rms_claim)
+def rms_normalization(ctx, x, scale, *, axis, epsilon):
+    return ctx.op("RMSNormalization", x, scale, axis=axis, epsilon=epsilon, stash_type=statistics_type(x.dtype).onnx)
 
 
 @lower("LpNormalization")

@@ -142,7 +142,7 @@ def depth_to_space(ctx, x, *, blocksize, mode):
 
 
 def _depth_first(ctx, x, *, blocksize, mode):
-    return None if mode == "DCR" else "opset 21's SpaceToDepth has only the DCR order"
+    return None if mode == "DCR" else "ONNX's SpaceToDepth has only the DCR order"
 
 
 @lower("SpaceToDepth", when=_depth_first)

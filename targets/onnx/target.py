@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,7 +16,7 @@ from ...ir.errors import IrcError
 from ...ir.model import Model, Node
 from ...ir.types import TensorType
 from ...runtime.backend import Program
-from ..base import Target
+from ..base import Options, Target
 from . import (  # noqa: F401 (importing a family registers its rules)
     attention,
     control,
@@ -34,14 +35,28 @@ from . import (  # noqa: F401 (importing a family registers its rules)
 )
 from .export import export_onnx
 from .kernels import NOT_IN_ONNX, NOT_IN_RUNTIME, lacks
-from .lowering import TABLE
+from .lowering import IR_VERSIONS, OPSET, TABLE, Dialect
 
 MAX_DEPTH = 31
 """Graphs within graphs: each takes three of the hundred nested messages that protobuf reads."""
 
 
+NEWEST_TYPE = {21: 22, 22: 22, 23: 23, 24: 24}
+"""The greatest number of an element type that an operator set has."""
+
+
+@dataclass(frozen=True)
+class OnnxOptions(Options):
+    """`opset`: the operator set of the models that are handed to ONNX Runtime."""
+
+    opset: int = field(default=OPSET, metadata={"choices": tuple(IR_VERSIONS)})
+
+
 class ClaimContext:
     """What a `when` of this target may ask."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
 
     def numbers(self, values: Sequence[Any], what: str) -> str | None:
         """A refusal if a size that ONNX takes as an attribute is symbolic."""
@@ -111,22 +126,29 @@ class OnnxTarget(Target):
     """Export in ONNX's idioms; ONNX Runtime runs it, for every size."""
 
     name: ClassVar[str] = "onnx"
+    options_class: ClassVar[type[Options]] = OnnxOptions
     runs: ClassVar[bool] = True
 
+    def __init__(self, options: Options | None = None) -> None:
+        super().__init__(options)
+        assert isinstance(self.options, OnnxOptions)
+        self.dialect = Dialect(self.options.opset, self.runs)
+
     def claims(self, node: Node) -> str | None:
+        opset = self.dialect.opset
         if node.graphs and _depth(node) > MAX_DEPTH:
             return f"its graphs nest more than {MAX_DEPTH} deep, which an ONNX file cannot hold"
         for value in (*node.operands, *node.results):
-            if value is not None and isinstance(value.type, TensorType) and value.type.dtype.onnx > 23:
-                return f"opset 21 has no element type {value.type.dtype}"
+            if value is not None and isinstance(value.type, TensorType) and value.type.dtype.onnx > NEWEST_TYPE[opset]:
+                return f"opset {opset} has no element type {value.type.dtype}"
         if (dtype := lacks(NOT_IN_ONNX, node)) is not None:
-            return f"opset 21 does not define it for {dtype}"
+            return f"opset {opset} does not define it for {dtype}"
         if self.runs and (dtype := lacks(NOT_IN_RUNTIME, node)) is not None:
             return f"ONNX Runtime has no {dtype} kernel for it"
-        return self.claim_by_table(TABLE, node, ClaimContext())
+        return self.claim_by_table(TABLE, node, ClaimContext(self.dialect))
 
     def compile(self, model: Model, entry: str, state: dict[str, Any]) -> Program:
-        return OnnxProgram(export_onnx(model, entry))
+        return OnnxProgram(export_onnx(model, entry, self.dialect))
 
     def load(self, folder: Path, model: Model, entry: str, state: dict[str, Any]) -> Program:
         return OnnxProgram(onnx.load(folder / "model.onnx"))
@@ -145,6 +167,9 @@ class OnnxTarget(Target):
 
 
 class OnnxFile(OnnxTarget):
-    """What an ONNX file can say, whether ONNX Runtime has the kernels or not."""
+    """What an ONNX file of an operator set can say, whether ONNX Runtime has the kernels or not."""
 
     runs: ClassVar[bool] = False
+
+    def __init__(self, opset: int = OPSET) -> None:
+        super().__init__(OnnxOptions(opset))

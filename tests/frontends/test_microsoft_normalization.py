@@ -49,8 +49,8 @@ def test_embed_layer_normalization(masked, segments, one_node, agrees):
     ids = [(I32, [B, "S"])]
     tables = [normal(30, H), normal(8, H), normal(2, H) if segments else None, normal(H), normal(H)]
     operands = [*ids, *(ids if segments else [None]), *tables, *(ids if masked else [])]
-    model = one_node("EmbedLayerNormalization", operands, 21, outputs=["y", "mask_index", "sum"], out_type=[F, I32, F], **MS,
-                     epsilon=1e-5)  # fmt: skip
+    model = one_node("EmbedLayerNormalization", operands, 21, outputs=["y", "mask_index", "sum"],
+                     out_type=[F, I32, F], **MS, epsilon=1e-5)  # fmt: skip
     inputs = [RNG.integers(0, 30, (B, S), np.int32)]
     inputs += [RNG.integers(0, 2, (B, S), np.int32)] * segments
     inputs += [np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]], np.int32)] * masked

@@ -1,7 +1,7 @@
 """Voice detection with state: all ONNX variants that silero-vad publishes, 50 steps against ONNX Runtime.
 
-They hold If (a branch for each sampling rate, the other of which cannot have the call's sizes; ranks that hang on sizes),
-LSTM cells, and float16 weights.
+They hold If (a branch for each sampling rate, the other of which cannot have the call's sizes; ranks that hang on
+sizes), LSTM cells, and float16 weights.
 """
 
 from __future__ import annotations
