@@ -1,5 +1,6 @@
 # make demo    install into .venv and run the digits example on every target
 # make test    install into .venv with the test tools; lint, types, tests
+# make docs    rewrite docs/operators.md from the tables
 # make conformance    the whole ONNX backend suite on every target; rewrites docs/conformance.md
 #
 # PYTHON=python3.12 chooses another interpreter for .venv, WORKERS=4 more test processes.
@@ -15,7 +16,7 @@ PLACE := $(subst /,+,$(CURDIR))
 INSTALLED := $(VENV)/irc$(PLACE)
 INSTALLED_TEST := $(VENV)/irc-test$(PLACE)
 
-.PHONY: help demo demo-train test lint types pytest conformance clean
+.PHONY: help demo demo-train test lint types pytest docs conformance clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | sed -n '1,/^$$/p'
@@ -40,6 +41,9 @@ types: $(INSTALLED_TEST)
 pytest: $(INSTALLED_TEST)
 	@echo "== pytest"
 	@$(RUN) -m pytest -q -n $(WORKERS) --dist loadfile
+
+docs: $(INSTALLED_TEST)
+	@$(RUN) tests/operator_tables.py --write
 
 conformance: $(INSTALLED_TEST)
 	@$(RUN) tests/conformance/run.py --jobs $(WORKERS) --write

@@ -152,3 +152,10 @@ def test_passes_shows_the_default_pipeline():
 def test_a_wrong_block_fails(tmp_path: Path):
     with pytest.raises(AssertionError, match="assert 1 == 2"):
         run(RUN_PYTHON, ["page.md", [[3, "x = 1\n"], [7, "assert 1 == 2, 'assert 1 == 2'\n"]]], tmp_path)
+
+
+def test_the_operator_tables_are_up_to_date():
+    done = subprocess.run(
+        [sys.executable, "-P", str(ROOT / "tests" / "operator_tables.py")], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == (ROOT / "docs" / "operators.md").read_text(), "run `make docs`"

@@ -15,6 +15,8 @@ LANE = 6
 """Width of a line that passes through a layer."""
 LANES_PER_BOX = 6
 """Values that would need more lanes than this on average are far: they get no line, only marks at both ends."""
+HEAVY, THIN = 6, 1
+"""What boxes and lanes weigh, where they stand and where they pull: with the same numbers in both, chains stay straight."""
 ROUNDS = 4
 
 
@@ -113,7 +115,8 @@ class _Chart:
             self._tie(chain[-1], lane, 4 if len(chain) > 1 else 2)
             chain.append(lane)
         for target in line.targets:
-            self._tie(chain[self.layer[target] - start], target, 1)
+            depth = self.layer[target] - start
+            self._tie(chain[depth], target, THIN if depth else HEAVY)
         return chain[1:]
 
     def _tie(self, upper: int, lower: int, weight: int) -> None:
@@ -149,14 +152,14 @@ class _Chart:
         for element in row:
             offsets.append(edge + self.width[element] / 2)
             edge += self.width[element] + (GAP if self.width[element] > LANE else GAP / 2)
-        pools: list[tuple[float, int]] = []  # (mean, members)
-        for want, offset in zip(wanted, offsets, strict=True):
-            mean, members = want - offset, 1
+        pools: list[tuple[float, int, int]] = []  # (mean, weight, members); lanes give way to boxes
+        for element, want, offset in zip(row, wanted, offsets, strict=True):
+            mean, weight, members = want - offset, THIN if self.width[element] == LANE else HEAVY, 1
             while pools and pools[-1][0] > mean:
-                before, count = pools.pop()
-                mean = (mean * members + before * count) / (members + count)
-                members += count
-            pools.append((mean, members))
-        means = [mean for mean, members in pools for _ in range(members)]
+                before, heavy, count = pools.pop()
+                mean = (mean * weight + before * heavy) / (weight + heavy)
+                weight, members = weight + heavy, members + count
+            pools.append((mean, weight, members))
+        means = [mean for mean, _, members in pools for _ in range(members)]
         for element, mean, offset in zip(row, means, offsets, strict=True):
             self.x[element] = mean + offset

@@ -4,7 +4,7 @@
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
-const ROW = 86, BOX = 42, SHOWN = 300;
+const ROW = 86, BOX = 42, SHOWN = 300, SMALLEST = 0.001;
 const HUES = { convolution: 212, linalg: 232, normalization: 275, attention: 320, reduction: 28, window: 190, control: 48,
   recurrent: 340, quantization: 100, indexing: 168, shape: 178, resize: 150, sort: 15, random: 0, detection: 130 };
 const state = { stage: 0, after: true, graph: 0, node: null, rewrite: null, term: "", x: 0, y: 0, zoom: 1 };
@@ -198,7 +198,7 @@ function drawBox(box, k, focus) {
     const room = box.w - 22, start = box.kind === "node" ? x + 15 : x + 13, single = !box.under;
     paint.fillStyle = colour.ink;
     paint.font = `${box.kind === "node" ? 600 : 400} 13px system-ui, -apple-system, "Segoe UI", sans-serif`;
-    paint.fillText(cut(box.title, room, 7), start, single ? y + BOX / 2 : y + 14);
+    paint.fillText(cut(box.title, room, 8), start, single ? y + BOX / 2 : y + 14);
     paint.fillStyle = colour.muted;
     paint.font = '11px ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace';
     if (!single) paint.fillText(cut(box.under, room, 6.7), start, y + 30);
@@ -239,16 +239,15 @@ function strips(c, width, height) {
 function fit(readable) {
   const c = current(), width = canvas.clientWidth, height = canvas.clientHeight;
   const whole = Math.min((width - 60) / Math.max(c.width, 1), (height - 60) / Math.max(c.height, 1), 1.2);
-  state.zoom = Math.max(readable ? Math.max(whole, Math.min(0.62, (width - 60) / c.width)) : whole, 0.02);
-  if (readable) state.zoom = Math.max(state.zoom, 0.4);
-  const middle = c.width * state.zoom > width && c.boxes.length ? c.boxes[0].x : c.width / 2;
+  state.zoom = Math.max(whole, readable ? 0.75 : SMALLEST);
+  const middle = (c.width * state.zoom > width || c.height * state.zoom > height) && c.boxes.length ? c.boxes[0].x : c.width / 2;
   state.x = width / 2 - middle * state.zoom;
   state.y = c.height * state.zoom > height ? 30 : (height - c.height * state.zoom) / 2;
   draw();
 }
 
 function zoomAt(factor, x = canvas.clientWidth / 2, y = canvas.clientHeight / 2) {
-  const to = Math.min(Math.max(state.zoom * factor, 0.02), 3), real = to / state.zoom;
+  const to = Math.min(Math.max(state.zoom * factor, SMALLEST), 3), real = to / state.zoom;
   state.x = x - (x - state.x) * real; state.y = y - (y - state.y) * real; state.zoom = to;
   draw();
 }
@@ -307,8 +306,8 @@ function toRewrite(number, after = state.after) {
   show({ rewrite: number, after });
   const there = nodes(after).filter((n) => index().nodes.has(n));
   if (!there.length) return;
-  const home = index().nodes.get(there[0]).graph;
-  if (home !== state.graph) show({ graph: home });
+  const homes = there.map((n) => index().nodes.get(n).graph);
+  if (!homes.includes(state.graph)) show({ graph: homes[0] });
   centre(there);
 }
 
@@ -332,10 +331,10 @@ function find() {
 const many = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 const item = (title, under, act, now) => make("li", null, make("button", { type: "button", onclick: act, title: under || "", "aria-current": String(Boolean(now)) },
   title, under ? make("small", null, under) : null));
-const nodeItem = (node) => {
+const nodeItem = (node, sign = "") => {
   const at = index().nodes.get(node) || stageIndex(Math.max(state.stage - 1, 0)).nodes.get(node) || stageIndex(state.stage).nodes.get(node);
   const row = at.row, name = row.source[0] || (row.results[0] || ["", ""])[1];
-  return item(row.op, name, () => { if (!index().nodes.has(node)) show({ after: !state.after }); go(node); }, node === state.node);
+  return item(`${sign}${row.op}`, name, () => { if (!index().nodes.has(node)) show({ after: !state.after }); go(node); }, node === state.node);
 };
 
 function panels() {
@@ -373,7 +372,7 @@ function depth(graph) {
 function foundPanel() {
   $("found").hidden = !state.term.trim();
   $("found").replaceChildren(make("h2", null, `${many(hits.size, "node")} found`),
-    make("ul", null, ...[...hits].slice(0, SHOWN).map(nodeItem)),
+    make("ul", null, ...[...hits].slice(0, SHOWN).map((n) => nodeItem(n))),
     ...(hits.size > SHOWN ? [make("p", { className: "muted" }, `and ${hits.size - SHOWN} more`)] : []));
 }
 
@@ -395,7 +394,8 @@ function rewritePanel(stage) {
       make("ul", null, ...numbers.slice(0, SHOWN).map((i) => {
         const r = stage.rewrites[i], on = i === state.rewrite;
         const li = item(r.what, `+${r.made.length} \u2212${r.gone.length} ~${r.touched.length}`, () => (on ? show({ rewrite: null }) : toRewrite(i)), on);
-        if (on) li.append(make("ul", null, ...[...r.gone, ...r.made, ...r.touched].filter((n) => stageIndex(state.stage).nodes.has(n) || stageIndex(state.stage - 1).nodes.has(n)).map(nodeItem)));
+        if (on) li.append(make("ul", null, ...[["\u2212 ", r.gone], ["+ ", r.made], ["~ ", r.touched]].flatMap(([sign, nodes]) =>
+          nodes.filter((n) => [state.stage, state.stage - 1].some((s) => stageIndex(s).nodes.has(n))).map((n) => nodeItem(n, sign)))));
         return li;
       }), numbers.length > SHOWN ? make("li", { className: "muted" }, `and ${numbers.length - SHOWN} more`) : null))));
 }
@@ -429,7 +429,7 @@ function detailPanel(graph) {
     ...section("Operands", row.operands.length ? table(row.operands.map(([name, v]) => [name, reference(v)])) : null),
     ...section("Captures", row.captures.length ? table(row.captures.map((v, i) => [String(i), reference(v)])) : null),
     ...section("Results", row.results.length ? table(row.results.map(([, name, type, ints]) => [`%${name}`, ints === null ? type : `${type} holds [${ints}]`])) : null),
-    ...section("Used by", users.length ? make("ul", null, ...users.slice(0, 40).map(nodeItem)) : null),
+    ...section("Used by", users.length ? make("ul", null, ...users.slice(0, 40).map((n) => nodeItem(n))) : null),
     ...section("Provenance", table([["source nodes", row.source.join(", ") || "none"], ["made by", row.rewrite || "the importer"], ["family", info[0]], ["id", `node ${row.node}`]])));
 }
 

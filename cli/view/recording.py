@@ -21,8 +21,8 @@ from .layout import Line, lay_out
 
 Row = dict[str, Any]
 
-CHARACTER, PADDING, NARROWEST, WIDEST = 7, 26, 84, 250
-"""Width of a box from its text, in the page's units."""
+TITLE, UNDER, PADDING, NARROWEST, WIDEST = 8.4, 6.8, 28, 84, 260
+"""Widths of a character of a box's first and second line, and of boxes, in the page's units."""
 LONGEST_TEXT = 2000
 """Characters of an attribute or a constant; the rest is left out and counted."""
 
@@ -125,9 +125,12 @@ class _Recorder:
         gone = subjects("erase", "replace")
         made = subjects("create")
         root = next((c for c in group if c.kind == "replace"), group[0])
+        what = f"{root.node} → {root.detail}" if root.kind == "replace" else f"{root.kind} {root.node}"
+        if root.kind != "replace" and root.detail:
+            what += f" ({root.detail})"
         return {
             "label": root.rewrite,
-            "what": f"{root.kind} {root.node}" + (f" ({root.detail})" if root.detail else ""),
+            "what": what,
             "made": [n for n in made if n not in gone],
             "gone": [n for n in gone if n in self.before],
             "touched": [n for n in subjects("update", "move") if n not in gone and n not in made],
@@ -276,8 +279,8 @@ def _region_title(graph: Graph, holder: Node) -> str:
     return "graph"
 
 
-def _width(*texts: str) -> int:
-    return min(max(max(map(len, texts)) * CHARACTER + PADDING, NARROWEST), WIDEST)
+def _width(title: str, under: str) -> int:
+    return round(min(max(len(title) * TITLE + PADDING, len(under) * UNDER + PADDING, NARROWEST), WIDEST))
 
 
 def _cut(text: str) -> str:

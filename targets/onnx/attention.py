@@ -48,11 +48,13 @@ def _not_single(dialect, q, k, v, mask, sinks, *, scale, softcap, causal, kv_off
             return f"ONNX's Attention adds a mask to scores of {q.dtype}"
         if mask.dtype is not q.dtype and mask.dtype.bits >= q.dtype.bits:
             return f"ONNX wants the mask of {mask.dtype} in {q.dtype}"
-    return _not_in_runtime(q, k, v) if dialect.runtime else None
+    return _not_in_runtime(q, k, v, mask) if dialect.runtime else None
 
 
-def _not_in_runtime(q, k, v):
+def _not_in_runtime(q, k, v, mask):
     """What ONNX Runtime 1.32 does wrong on the CPU."""
+    if mask is not None and not mask.dtype.is_bool:
+        return "ONNX Runtime takes the lowest f32 in a mask for -inf: rows of it alone are 0 and not an average"
     if q.dtype is not dtypes.f32:
         return f"ONNX Runtime computes Attention of f64 with an f32 scale and lets scores of f16 overflow, got {q.dtype}"
     empty = next((d for x in (q, k, v) for d in x.dims if sizes.less_equal(1, d) is not True), None)
@@ -75,10 +77,11 @@ def _single(ctx, q, k, v, mask, *, scale, softcap, causal, kv_offset, window, ze
         mask = _with_positions(ctx, mask, queries, keys, causal, kv_offset, window, q)
     full = None
     if mask is not None:
+        mask = mask if mask.rank else ctx.broadcast(mask, (1, 1))
         given = mask if mask.dtype.is_bool else ctx.cast(mask, q.dtype)
         full = ctx.broadcast(given, (*given.dims[:-2], queries, keys))  # ONNX Runtime repeats batches and heads only
     y = ctx.op(
-        "Attention", q, k, v, full, scale=scale, softcap=softcap if softcap > 0 else None, is_causal=int(native),
+        "Attention", q, k, v, full, scale=scale, softcap=softcap if softcap > 0 else None, is_causal=1 if native else None,
         softmax_precision=dtypes.f32.onnx if q.dtype.bits < 32 else None,
     )  # fmt: skip
     if not guarded:
@@ -108,7 +111,7 @@ def _least(ctx, value) -> float:
         return least if math.isfinite(least) else -math.inf
     node = value.node
     kind = None if node is None else node.op.name
-    if kind in ("broadcast_in_dim", "reshape", "transpose", "slice"):
+    if kind in ("broadcast_in_dim", "reshape", "transpose", "slice", "take"):
         return _least(ctx, node.operands[0])
     if kind == "select":
         return min(_least(ctx, v) for v in node.operands[1:])
@@ -212,4 +215,4 @@ def _rotary_claim(ctx, x, cos, sin, *, interleaved):
 def rotary_embedding(ctx, x, cos, sin, *, interleaved):
     partial = None if sizes.equal(2 * cos.dims[2], x.dims[3]) is True else 2 * cos.dims[2]
     cos, sin = (ctx.broadcast(table, (x.dims[0], x.dims[2], table.dims[2])) for table in (cos, sin))
-    return ctx.op("RotaryEmbedding", x, cos, sin, interleaved=int(interleaved), rotary_embedding_dim=partial)
+    return ctx.op("RotaryEmbedding", x, cos, sin, interleaved=1 if interleaved else None, rotary_embedding_dim=partial)

@@ -139,8 +139,11 @@ class OnnxTarget(Target):
         if node.graphs and _depth(node) > MAX_DEPTH:
             return f"its graphs nest more than {MAX_DEPTH} deep, which an ONNX file cannot hold"
         for value in (*node.operands, *node.results):
-            if value is not None and isinstance(value.type, TensorType) and value.type.dtype.onnx > NEWEST_TYPE[opset]:
-                return f"opset {opset} has no element type {value.type.dtype}"
+            number = value.type.dtype.onnx if value is not None and isinstance(value.type, TensorType) else 0
+            if number > NEWEST_TYPE[opset]:
+                return f"opset {opset} has no element type {DType.from_onnx(number)}"
+            if self.runs and number > NEWEST_TYPE[OPSET]:
+                return f"ONNX Runtime has no kernels for {DType.from_onnx(number)}"
         if (dtype := lacks(NOT_IN_ONNX, node)) is not None:
             return f"opset {opset} does not define it for {dtype}"
         if self.runs and (dtype := lacks(NOT_IN_RUNTIME, node)) is not None:
