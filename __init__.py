@@ -131,7 +131,8 @@ def save(model: Model, path: str | os.PathLike[str], *, opset: int | None = None
     UnsupportedError lists what it cannot express.
     """
     if Path(path).suffix.lower() == ".onnx":
-        from .targets.onnx.export import OPSET, save_onnx
+        from .targets.onnx.export import save_onnx
+        from .targets.onnx.lowering import OPSET
 
         save_onnx(model, Path(path), opset=OPSET if opset is None else opset)
     elif opset is not None:

@@ -124,7 +124,7 @@ else:
     Regions = RegionSpec(variadic=True)
 
 Rule = Callable[..., Any]
-RULES: Final = ("infer", "reference", "decompose", "vjp")
+RULES: Final = ("infer", "reference", "decompose", "vjp", "bucket")
 """The functions of a definition."""
 
 
@@ -134,6 +134,7 @@ class Operator:
     Rules are functions `f(ctx, *operands, **attributes)`; graphs are passed as keywords beside the attributes.
     `infer` sees and returns facts; `reference` sees and returns NumPy arrays; `decompose` sees and returns values.
     `vjp` sees the values of operands and, in its ctx, results and their cotangents; it returns a cotangent an operand.
+    `bucket` sees values of which only a beginning along some axes counts and returns such results; see `ir.buckets`.
     """
 
     def __init__(
@@ -161,6 +162,7 @@ class Operator:
         self.reference: Rule | None = rules.get("reference")
         self.decompose: Rule | None = rules.get("decompose")
         self.vjp: Rule | None = rules.get("vjp")
+        self.bucket: Rule | None = rules.get("bucket")
         self.groups = sum(o.variadic for o in self.operands)
 
     @property

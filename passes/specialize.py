@@ -27,13 +27,18 @@ Sizes: TypeAlias = Mapping[str, Size]
 
 
 def specialize(
-    model: Model, entry: str | None, input_types: Sequence[Type], frozen: Mapping[Value, Data] | None = None
+    model: Model,
+    entry: str | None,
+    input_types: Sequence[Type],
+    frozen: Mapping[Value, Data] | None = None,
+    known: Sizes | None = None,
 ) -> Model:
     """A model whose entry takes inputs of these types: sizes are numbers or other symbols, one type an input.
 
     Every node is typed anew from the operand types on, in sub-graphs and in called functions too (one copy of a
     function for each list of argument types); only functions that the entry reaches remain.  `frozen` gives contents to
-    inputs of the entry and results of `freeze` nodes of `model`: their users see constants.  A branch or a loop's body
+    inputs of the entry and results of `freeze` nodes of `model`: their users see constants.  `known` are sizes of
+    the entry's dims that do not follow from the inputs.  A branch or a loop's body
     that cannot have these sizes need not run: it becomes a `trap` that says why.
 
     InputError for types that do not fit, AssumptionError for sizes that the model does not allow, InferenceError for a
@@ -41,7 +46,7 @@ def specialize(
     """
     worker = _Specializer(model, dict(frozen or {}))
     function = model.entry(entry)
-    worker.add_entry(function, input_types)
+    worker.add_entry(function, input_types, known)
     return worker.model
 
 
@@ -157,12 +162,20 @@ class _Specializer:
         self.model.derived = [self.model.constants[c.name or ""] for c in source.derived]
         copy_graph(source.init, self.model.init, dict(self.constants))
 
-    def add_entry(self, function: Function, input_types: Sequence[Type]) -> None:
-        _run(self.function(function, tuple(input_types), function.name, public=True))
+    def add_entry(self, function: Function, input_types: Sequence[Type], known: Sizes | None = None) -> None:
+        _run(self.function(function, tuple(input_types), function.name, public=True, known=known))
 
-    def function(self, function: Function, input_types: tuple[Type, ...], name: str, *, public: bool) -> Step:
+    def function(
+        self,
+        function: Function,
+        input_types: tuple[Type, ...],
+        name: str,
+        *,
+        public: bool,
+        known: Sizes | None = None,
+    ) -> Step:
         """Write `function` for these input types under `name`."""
-        bindings = solve(function, input_types)
+        bindings = solve(function, input_types, known)
         check_assumptions(function, bindings)
         new = Function(name, kind=function.kind, public=public)
         new.input_attributes = [dict(a) for a in function.input_attributes]
@@ -307,11 +320,12 @@ def _explained(error: InferenceError, node: Node, scope: _Scope) -> InferenceErr
     return type(error)(f"{node.label}: {text}{f' (with {given})' if given else ''}")
 
 
-def solve(function: Function, input_types: Sequence[Type]) -> dict[str, Size]:
+def solve(function: Function, input_types: Sequence[Type], known: Sizes | None = None) -> dict[str, Size]:
     """What the function's symbols are for inputs of these types; InputError names the input that does not fit."""
     if len(input_types) != len(function.inputs):
         raise InputError(f"@{function.name} takes {len(function.inputs)} inputs, got {len(input_types)} types")
-    return bind_dims(function, [_shape(function, v, t) for v, t in zip(function.inputs, input_types, strict=True)])
+    shapes = [_shape(function, v, t) for v, t in zip(function.inputs, input_types, strict=True)]
+    return bind_dims(function, shapes, known)
 
 
 def _shape(function: Function, value: Value, given: Type) -> tuple[Size, ...] | None:

@@ -30,7 +30,7 @@ def lower(model: Model, entry: str, backend: Backend, dims: Mapping[str, int], r
     if backend.per_shape and (dims or (not entry_dims and any(f.dims for f in model.functions.values()))):
         mapping: dict[str, Size] = dict(dims)
         inputs = [types.substitute(v.type, mapping) for v in model.entry(entry).inputs]
-        legal = specialize(model, entry, inputs)
+        legal = specialize(model, entry, inputs, known=mapping)
         run_pipeline(legal, parse_pipeline(AFTER_SPECIALIZE))
         report.add_time("specialize", time.perf_counter() - started)
         started = time.perf_counter()

@@ -23,6 +23,10 @@ class Report:
     """What the host does between them: reads of values that decide shapes, branches, sequences, strings."""
     host_operators: dict[str, int] = field(default_factory=dict)
     """Operators that the host ran there; reads and choices of a branch are none."""
+    bucketed: list[str] = field(default_factory=list)
+    """Dims that are rounded up."""
+    exact: dict[str, str] = field(default_factory=dict)
+    """Dims that stay exact although rounding up was asked for, and why."""
     seconds: dict[str, float] = field(default_factory=dict)
 
     def add_time(self, stage: str, seconds: float) -> None:
@@ -48,5 +52,7 @@ class Report:
             "segments": self.segments,
             "host_steps": self.host_steps,
             "host_operators": dict(self.host_operators),
+            "bucketed": list(self.bucketed),
+            "exact": dict(self.exact),
             "seconds": dict(self.seconds),
         }

@@ -179,5 +179,6 @@ def options_from(cls: type[Options], values: dict[str, str], target: str) -> Opt
             out[key] = text
         choices = fields[key].metadata.get("choices")
         if choices and out[key] not in choices:
-            raise IrcError(f"option {key} of target {target} must be one of {', '.join(map(str, choices))}, got {text!r}")
+            known = ", ".join(map(str, choices))
+            raise IrcError(f"option {key} of target {target} must be one of {known}, got {text!r}")
     return cls(**out)

@@ -16,7 +16,7 @@ LANE = 6
 LANES_PER_BOX = 6
 """Values that would need more lanes than this on average are far: they get no line, only marks at both ends."""
 HEAVY, THIN = 6, 1
-"""What boxes and lanes weigh, where they stand and where they pull: with the same numbers in both, chains stay straight."""
+"""What boxes and lanes weigh when a row is spread, and how hard their lines pull: equal, so chains stay straight."""
 ROUNDS = 4
 
 
@@ -40,9 +40,9 @@ class Layout:
     layers: int
 
 
-def lay_out(widths: Sequence[int], lines: Sequence[Line]) -> Layout:
-    """Places boxes of these widths.  A line's source stands before its targets in the numbering."""
-    layer = _layers(len(widths), lines)
+def lay_out(widths: Sequence[int], lines: Sequence[Line], inputs: int = 0) -> Layout:
+    """Places boxes of these widths, the first of which are inputs.  A line leads from a lower number to higher ones."""
+    layer = _layers(len(widths), lines, inputs)
     spans = [max((layer[t] for t in line.targets), default=0) - layer[line.source] - 1 for line in lines]
     far = _far(spans, LANES_PER_BOX * len(widths) + 64)
     chart = _Chart(widths, layer)
@@ -57,24 +57,22 @@ def lay_out(widths: Sequence[int], lines: Sequence[Line]) -> Layout:
     return Layout(at[: len(widths)], layer, placed, round(right - left), len(chart.rows))
 
 
-def _layers(count: int, lines: Sequence[Line]) -> list[int]:
-    """The longest way from a box without operands; those themselves stand right above their first user."""
-    layer, fed, first = [0] * count, [False] * count, [count] * count
+def _layers(count: int, lines: Sequence[Line], inputs: int) -> list[int]:
+    """The longest way from a box without operands.  Inputs, and what needs none, stand right above their first user."""
+    layer, needs = [0] * count, [box < inputs for box in range(count)]
     by_source: list[list[Line]] = [[] for _ in range(count)]
     for line in lines:
         by_source[line.source].append(line)
     for box in range(count):
         for line in by_source[box]:
             for target in line.targets:
-                fed[target] = True
+                needs[target] |= needs[box]
                 layer[target] = max(layer[target], layer[box] + 1)
-    for line in lines:
-        for target in line.targets:
-            first[line.source] = min(first[line.source], layer[target])
-    return [
-        have if has or lowest == count else max(lowest - 1, 0)
-        for have, has, lowest in zip(layer, fed, first, strict=True)
-    ]
+    for box in reversed(range(count)):
+        users = [layer[target] for line in by_source[box] for target in line.targets]
+        if users and (box < inputs or not needs[box]):
+            layer[box] = min(users) - 1
+    return layer
 
 
 def _far(spans: Sequence[int], budget: int) -> set[int]:

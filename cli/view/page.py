@@ -11,10 +11,13 @@ import re
 from importlib import resources
 from typing import Any
 
+SCRIPTS = ("state", "drawing", "moving", "panels", "events", "selftest")
+"""One script on the page, in this order; all names are common to all."""
+
 
 def page(data: dict[str, Any]) -> bytes:
-    """One ASCII HTML file that holds `data` and the viewer.  The policy in it lets no other script run, nothing load."""
-    style, script = (_text(name) for name in ("page.css", "page.js"))
+    """One ASCII HTML file with `data` and the viewer.  The policy in it lets no other script run, and nothing load."""
+    style, script = _text("page.css"), "\n".join(_text(f"{name}.js") for name in SCRIPTS)
     parts = {
         "POLICY": f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}",
         "TITLE": html.escape(f"{data['model']} - irc view"),

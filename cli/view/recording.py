@@ -7,12 +7,12 @@ of a graph (a snapshot) is stored once, however many passes leave it as it is.
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...ir.attributes import Symbol
-from ...ir.graph import Constant, Graph, Node, Value, graphs_inside
+from ...ir.graph import Constant, Graph, Node, Value
 from ...ir.model import Function, Model
 from ...ir.rewrite import Change, Rewriter
 from ...ir.text import attribute_text, constant_text
@@ -102,7 +102,7 @@ class _Recorder:
         return [
             self._snapshot(graph, title, function if graph is root else None)
             for title, root, function in roots
-            for graph in reversed(graphs_inside(root))
+            for graph in _outer_first(root)
         ]
 
     def _stage(self, name: str, changes: Sequence[Change], graphs: list[int]) -> None:
@@ -170,6 +170,7 @@ class _Recorder:
         for value in [*row["inputs"], *row["captures"]]:
             source[value[0]] = len(widths)
             widths.append(_width(value[1], value[2]))
+        inputs = len(widths)
         for _, number in row["nodes"]:
             state = self.records.rows[number]
             for operand in dict.fromkeys(v for v in (*[o[1] for o in state["operands"]], *state["captures"])):
@@ -183,7 +184,7 @@ class _Recorder:
                 used.setdefault(value, []).append(len(widths))
             widths.append(_width(name or "output", ""))
         values = [v for v in used if v in source]
-        placed = lay_out(widths, [Line(source[v], tuple(used[v])) for v in values])
+        placed = lay_out(widths, [Line(source[v], tuple(used[v])) for v in values], inputs)
         return {
             "x": placed.x,
             "layer": placed.layer,
@@ -256,6 +257,16 @@ def _continues(group: Sequence[Change], change: Change) -> bool:
             return replaced
         case _:
             return last.kind == "create" or (last.kind == change.kind and last.subject is change.subject)
+
+
+def _outer_first(root: Graph) -> Iterator[Graph]:
+    """`root` and every graph nested in it, in the order of the text."""
+    stack = [root]
+    while stack:
+        graph = stack.pop()
+        yield graph
+        inner = [g for node in graph.nodes for g in node.all_graphs()]
+        stack.extend(reversed(inner))
 
 
 def _named_operands(node: Node) -> list[tuple[str, Value | None]]:

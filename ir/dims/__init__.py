@@ -12,6 +12,7 @@ an `Assumption`.
 from .comparison import bounds, equal, less, less_equal
 from .division import ceildiv, floordiv, mod
 from .extrema import broadcast, maximum, minimum
+from .growth import grows, has_broadcast, keeps_one, names_no
 from .parsing import parse
 from .polynomial import (
     MAX_ARGUMENTS,
@@ -50,11 +51,15 @@ __all__ = [
     "evaluate",
     "floordiv",
     "fold",
+    "grows",
+    "has_broadcast",
+    "keeps_one",
     "less",
     "less_equal",
     "maximum",
     "minimum",
     "mod",
+    "names_no",
     "parse",
     "product",
     "relax",

@@ -22,6 +22,7 @@ from ..operators import (
     operator,
 )
 from ..types import SequenceType, TensorType, substitute
+from . import bucketing
 from .sequence import common
 
 
@@ -135,6 +136,8 @@ class If:
     then: Region
     else_: Region
 
+    bucket = bucketing.keep
+
     def infer(ctx, predicate, *, then, else_):
         ctx.need(predicate.rank == 0, f"the predicate must be a scalar, got {predicate.type}")
         return joined(ctx, {"then": then, "else": else_})
@@ -158,6 +161,8 @@ class Case:
 
     index: Operand[INTEGER]
     branches: Regions
+
+    bucket = bucketing.keep
 
     def infer(ctx, index, *, branches):
         ctx.need(index.rank == 0, f"the index must be a scalar, got {index.type}")
@@ -202,6 +207,8 @@ class While:
     inits: AnyValues
     cond: Region
     body: Region
+
+    bucket = bucketing.keep
 
     def infer(ctx, inits, *, cond, body):
         returned = [v.type for v in cond.outputs]
@@ -298,6 +305,8 @@ class Trap:
 
     message: str
     results: tuple[TensorType, ...]
+
+    bucket = bucketing.keep
 
     def infer(ctx, *, message, results):
         return unwrapped(results)

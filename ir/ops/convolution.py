@@ -9,7 +9,7 @@ from ..dtypes import DType
 from ..facts import Fact
 from ..operators import FLOAT, NUMERIC, PURE, Operand, operator
 from ..types import TensorType
-from . import sliding
+from . import bucketing, sliding
 from .cotangents import convolution_vjp
 from .linalg import product_array, whole
 from .sampling import interpolated
@@ -261,6 +261,7 @@ class Convolution:
     infer = _convolution_type
     reference = _convolution_reference
     vjp = convolution_vjp
+    bucket = bucketing.convolution
 
 
 @operator("Conv", family="convolution", traits=PURE)
@@ -323,6 +324,8 @@ class DeformConv:
 
     def infer(ctx, x, w, offset, b, mask, *, strides, dilations, pads, group, offset_group):
         ctx.need(x.rank == 4 and w.rank == 4 and offset.rank == 4, "DeformConv has two spatial axes")
+        two = len(strides) == len(dilations) == len(pads) == 2 and group > 0 and offset_group > 0
+        ctx.need(two, "strides, dilations and pads must have two entries, groups must be positive")
         return x.with_dims((x.dims[0], w.dims[0], *offset.dims[2:]))
 
     def decompose(ctx, x, w, offset, b, mask, *, strides, dilations, pads, group, offset_group):

@@ -117,6 +117,9 @@ class RoiAlign:
 
     def infer(ctx, x, regions, batch, *, output_height, output_width, sampling_ratio, spatial_scale, mode, half_pixel):
         ctx.need(x.rank == 4, f"x must have rank 4 [N,C,H,W], got {x.type}")
+        ctx.need(regions.rank == 2, f"regions must be [R, 4], got {regions.type}")
+        ctx.equal(regions.dims[1], 4, "the numbers of a region's corners")
+        ctx.need(batch.rank == 1, f"batch must be a vector, got {batch.type}")
         ctx.need(sampling_ratio > 0, f"sampling_ratio must be positive, got {sampling_ratio}")
         ctx.equal(regions.dims[0], batch.dims[0], "the numbers of regions and of batch indices")
         return x.with_dims((regions.dims[0], x.dims[1], output_height, output_width))

@@ -7,6 +7,7 @@ import numpy as np
 from .. import dtypes
 from ..facts import make
 from ..operators import INEXACT, PURE, Operand, operator
+from . import bucketing
 from .widening import wide_array
 
 _REAL = {dtypes.f32: dtypes.c64, dtypes.f64: dtypes.c128}
@@ -57,3 +58,4 @@ class Fft:
     fft_length: tuple[int, ...]
     infer = _fft_type
     reference = _fft_reference
+    bucket = bucketing.fft

@@ -10,13 +10,16 @@ from ..dtypes import DType
 from ..facts import Fact
 from ..operators import FLOAT, INEXACT, NUMERIC, PURE, Operand, Variadic, operator
 from ..types import TensorType
-from . import elimination, equations
+from . import bucketing, elimination, equations
 from .widening import converted, wide_array
 
 
 def _dot_type(ctx, lhs, rhs, *, lhs_contracting, rhs_contracting, lhs_batching, rhs_batching, precision, result):
     if result is None:
         result = ctx.same_dtype(lhs, rhs)
+    for x in (lhs, rhs):
+        same = (x.dtype.is_float, x.dtype.is_complex) == (result.is_float, result.is_complex)
+        ctx.need(same, f"a product of {x.type} cannot have the type {result}")
     ctx.need(
         len(lhs_contracting) == len(rhs_contracting), "lhs_contracting and rhs_contracting must have equal lengths"
     )
@@ -251,11 +254,12 @@ def _gemm_reference(ctx, a, b, c, *, alpha, beta, transpose_a, transpose_b):
     x, y = product_array(a, dtype.numpy), product_array(b, dtype.numpy)
     y = whole(np.matmul(x.T if transpose_a else x, y.T if transpose_b else y), dtype)
     alpha, beta = (int(alpha), int(beta)) if dtype.is_integer else (alpha, beta)
-    y = y if alpha == 1 else y * y.dtype.type(alpha)
+    alpha_, beta_ = (np.asarray(v).astype(y.dtype) for v in (alpha, beta))  # wraps, as -1 of an unsigned type does
+    y = y if alpha == 1 else y * alpha_
     if c is None:
         return y
     wide = wide_array(c).astype(y.dtype)
-    return y + (wide if beta == 1 else wide * y.dtype.type(beta))
+    return y + (wide if beta == 1 else wide * beta_)
 
 
 def _gemm(ctx, a, b, c, *, alpha, beta, transpose_a, transpose_b):
@@ -329,6 +333,7 @@ class DotGeneral:
     infer = _dot_type
     vjp = _dot_vjp
     reference = _dot_reference
+    bucket = bucketing.dot_general
 
 
 @operator("cholesky", family="linalg", traits=PURE)
@@ -342,6 +347,7 @@ class Cholesky:
     lower: bool = True
     infer = _cholesky_type
     reference = _cholesky_reference
+    bucket = bucketing.cholesky
 
 
 @operator("triangular_solve", family="linalg", traits=PURE)
@@ -356,6 +362,7 @@ class TriangularSolve:
     transpose_a: Literal["none", "transpose", "adjoint"] = "none"
     infer = _triangular_solve_type
     reference = _triangular_solve_reference
+    bucket = bucketing.triangular_solve
 
 
 @operator("MatMul", family="linalg", traits=PURE)

@@ -7,7 +7,7 @@ from ..dims import equal
 from ..facts import Fact
 from ..operators import FLOAT, PURE, Operand, operator
 from ..types import TensorType
-from . import sliding
+from . import bucketing, sliding
 from .convolution import divided, per_channel
 from .linalg import broadcasts_to
 from .reduction import reduced
@@ -273,6 +273,7 @@ class Softmax:
     infer = _along_axis
     reference = _softmax_reference
     decompose = _softmax
+    bucket = bucketing.softmax
 
 
 @operator("LogSoftmax", family="normalization", traits=PURE)
@@ -284,6 +285,7 @@ class LogSoftmax:
     infer = _along_axis
     reference = _log_softmax_reference
     decompose = _log_softmax
+    bucket = bucketing.softmax
 
 
 @operator("Hardmax", family="normalization", traits=PURE)

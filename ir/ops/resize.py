@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from .. import dtypes
-from ..dims import Size, equal, maximum, minimum
+from ..dims import Size, equal, less, maximum, minimum
 from ..dtypes import DType
 from ..facts import Fact
 from ..operators import HOST, INTEGER, PURE, REAL, Operand, operator
@@ -27,6 +27,7 @@ def _resize_type(
     antialias, roi,
 ):  # fmt: skip
     ctx.need(len(dims) == x.rank, f"dims needs one size an axis of {x.type}, got {len(dims)}")
+    ctx.need(all(less(d, 0) is not True for d in dims), f"sizes must not be negative, got {list(dims)}")
     ctx.need(len(scales) in (0, x.rank), f"scales needs one factor an axis of {x.type} or none, got {len(scales)}")
     ctx.need(all(s > 0 for s in scales), f"scales must be positive, got {list(scales)}")
     ctx.need(

@@ -9,6 +9,7 @@ from ..dims import Size
 from ..facts import Fact
 from ..operators import ORDERED, PURE, Operand, Region, Variadic, operator
 from ..types import TensorType
+from . import bucketing
 from .shape.positions import sliced
 
 
@@ -64,6 +65,8 @@ class Sort:
     kind: str = "ascending"
     comparator: Region | None = None
 
+    bucket = bucketing.sort
+
     def infer(ctx, xs, *, axis, kind, comparator):
         ctx.need(len(xs) > 0, "sort needs at least one operand")
         ctx.need(
@@ -112,6 +115,8 @@ class TopK:
     axis: int = -1
     largest: bool = True
     ordered: bool = True
+
+    bucket = bucketing.top_k
 
     def infer(ctx, x, *, k, axis, largest, ordered):
         axis = ctx.axis(axis, x.rank)

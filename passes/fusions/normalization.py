@@ -84,12 +84,17 @@ def _epsilon(m: Match) -> float:
 
 @fusion("layer-norm", near=6)
 class FuseLayerNormalization:
-    """(x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon) * scale + bias   ->   LayerNormalization(x, scale, bias)"""
+    """(x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon) * scale + bias   ->   LayerNormalization(x, scale, bias)
+
+    mean(x^2) - mean(x)^2 in the place of the variance, as flax writes it, is refused: it cancels where the mean is
+    large beside the deviation (and may be clipped at 0), so the results are others.
+    """
 
     def pattern(self, p: Tracer, x: Any) -> Any:
         mean = p.mean(x, "axes")
         centred = p.any_of(p.subtract(x, mean), p.convert(p.subtract(x, mean)))
-        variance = p.mean(p.square(centred), "variance_axes")
+        in_one_pass = p.bind("in_one_pass", p.subtract(p.mean(p.square(x), "variance_axes"), p.square(mean)))
+        variance = p.any_of(p.mean(p.square(centred), "variance_axes"), in_one_pass, p.Relu(in_one_pass))
         inverse = p.inverse_sqrt(p.any_of(p.add(variance, p.scalar("epsilon")), p.maximum(variance, 0.0)))
         normal = p.product(centred, inverse, scalar="gain", rest="scale")
         shifted = p.any_of(p.add(normal, p.any("bias")), p.add(p.convert(normal), p.any("bias")), normal)
@@ -99,6 +104,8 @@ class FuseLayerNormalization:
         return p.any_of(p.convert(shifted), shifted, folded)
 
     def check(self, m: Match) -> None:
+        why = "the variance is mean(x^2) - mean(x)^2, which cancels where LayerNormalization's does not"
+        m.need(m.in_one_pass is None, why, m.in_one_pass)
         m.need(m.axes == m.variance_axes, f"mean along {m.axes}, variance along {m.variance_axes}", m.root)
         _check_trailing(m, m.axes)
         _check_mean(m, m.axes, m.axes_factor)

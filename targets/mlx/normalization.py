@@ -15,17 +15,9 @@ def _wide(ctx, x):
 @lower("Softmax")
 def softmax(ctx, x, *, axis):
     extra = ["precise=True"] if x.dtype.bits < 32 else []
-    if types.is_code(x.dtype):
-        ctx.refuse(f"of {x.dtype}")
+    if types.is_code(x.dtype) or x.dtype is dtypes.f64:
+        ctx.refuse(f"of {x.dtype}" if types.is_code(x.dtype) else "mx.softmax takes powers of e of f64 in f32")
     return ctx.call("mx.softmax", x, f"axis={axis}", *extra)
-
-
-@lower("LogSoftmax")
-def log_softmax(ctx, x, *, axis):
-    if sizes.less_equal(1, x.dims[axis % x.rank]) is not True:
-        ctx.refuse("mx.logsumexp along an axis that may be empty")
-    wide = _wide(ctx, x)
-    return ctx.convert(ctx.infix("-", wide, ctx.method(wide, "logsumexp", axis=axis, keepdims=True)), x.dtype)
 
 
 def _per_channel(ctx, v, rank):

@@ -158,6 +158,8 @@ def reduce_log_sum_exp(ctx, x, *, axes, keepdims):
     axes = tuple(sorted(a % x.rank for a in axes))
     if not axes or any(sizes.less_equal(1, x.dims[a]) is not True for a in axes):
         ctx.refuse("mx.logsumexp along an axis that may be empty")
+    if x.dtype is dtypes.f64 or any(sizes.equal(d, 0) is True for d in x.dims):
+        ctx.refuse("mx.logsumexp takes powers of e of f64 in f32, and no empty array")
     wide = ctx.convert(x, types.accumulator(x.dtype))
     keywords = {"axis": _axis(axes), **({"keepdims": True} if keepdims else {})}
     return ctx.convert(ctx.method(wide, "logsumexp", dims=ctx.result_types[0].shape, **keywords), x.dtype)
@@ -167,7 +169,8 @@ def _index_of_extreme(ctx, x, axis, keepdims, last, least):
     dims = ctx.result_types[0].shape
     axis %= x.rank
     wide = ctx.wide(x)
-    if x.dtype.is_integer and not last:
+    empty = any(sizes.equal(d, 0) is True for d in x.dims)  # MLX has no index in an empty array, though none is asked
+    if x.dtype.is_integer and not last and not empty:
         keywords = {"axis": axis, **({"keepdims": True} if keepdims else {})}
         found = ctx.call("mx.argmin" if least else "mx.argmax", wide, dims=dims, dtype=dtypes.u32, **keywords)
         return ctx.convert(found, dtypes.i64)

@@ -1,4 +1,4 @@
-"""ONNX lowering of attention and rotary embedding: one node from opset 23 on, else the primitives that exporters write."""
+"""ONNX lowering of attention and rotary embedding: one node from opset 23 on, else what exporters write."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _not_in_primitives(q, mask, sinks, *, scale, softcap, causal, kv_offset, win
 def _not_single(dialect, q, k, v, mask, sinks, *, scale, softcap, causal, kv_offset, window, zero_masked_rows):
     """Why ONNX's Attention does not say this.  Its order is ours: scale, softcap, mask, softmax.
 
-    Its scores of f16 are f16 (the softmax of them is not), so masks that are added, as large as the type goes, overflow.
+    Its scores of f16 are f16 (the softmax of them need not be), so the large numbers of an added mask overflow there.
     """
     if dialect.opset < SINCE:
         return f"opset {dialect.opset} has no Attention"
@@ -56,7 +56,7 @@ def _not_in_runtime(q, k, v, mask):
     if mask is not None and not mask.dtype.is_bool:
         return "ONNX Runtime takes the lowest f32 in a mask for -inf: rows of it alone are 0 and not an average"
     if q.dtype is not dtypes.f32:
-        return f"ONNX Runtime computes Attention of f64 with an f32 scale and lets scores of f16 overflow, got {q.dtype}"
+        return f"ONNX Runtime takes the scale of f64 in f32 and lets scores of f16 overflow, got {q.dtype}"
     empty = next((d for x in (q, k, v) for d in x.dims if sizes.less_equal(1, d) is not True), None)
     return None if empty is None else f"ONNX Runtime refuses Attention with empty axes, and {empty} may be 0"
 
@@ -81,8 +81,8 @@ def _single(ctx, q, k, v, mask, *, scale, softcap, causal, kv_offset, window, ze
         given = mask if mask.dtype.is_bool else ctx.cast(mask, q.dtype)
         full = ctx.broadcast(given, (*given.dims[:-2], queries, keys))  # ONNX Runtime repeats batches and heads only
     y = ctx.op(
-        "Attention", q, k, v, full, scale=scale, softcap=softcap if softcap > 0 else None, is_causal=1 if native else None,
-        softmax_precision=dtypes.f32.onnx if q.dtype.bits < 32 else None,
+        "Attention", q, k, v, full, scale=scale, softcap=softcap if softcap > 0 else None,
+        is_causal=1 if native else None, softmax_precision=dtypes.f32.onnx if q.dtype.bits < 32 else None,
     )  # fmt: skip
     if not guarded:
         return y
@@ -102,7 +102,7 @@ def _all_see(ctx, queries, keys, causal, kv_offset, window) -> bool:
 
 
 def _least(ctx, value) -> float:
-    """A bound below the elements of a mask, -inf if none is known; sums round in the type of the mask, as ONNX has it."""
+    """A bound below the elements of a mask, -inf if none is known; sums round as those of the mask do."""
     if value.dtype.is_bool:
         return -math.inf
     if isinstance(value, Constant):

@@ -47,9 +47,7 @@ def layer_normalization(ctx, x, scale, bias, *, axis, epsilon):
     return ctx.ops("LayerNormalization", x, scale, bias, axis=axis, epsilon=epsilon)
 
 
-@lower(
-    "GroupNormalization", when=lambda ctx, x, scale, bias, *, num_groups, epsilon: _one_type(x, scale, bias)
-)
+@lower("GroupNormalization", when=lambda ctx, x, scale, bias, *, num_groups, epsilon: _one_type(x, scale, bias))
 def group_normalization(ctx, x, scale, bias, *, num_groups, epsilon):
     return ctx.op("GroupNormalization", x, scale, bias, num_groups=num_groups, epsilon=epsilon)
 

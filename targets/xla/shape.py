@@ -42,7 +42,7 @@ def pad(ctx, x, value, *, low, high, interior):
 
 @lower("reverse")
 def reverse(ctx, x, *, axes):
-    return ctx.wrap(hlo.reverse(x.value, list(axes)), x.dtype)
+    return ctx.wrap(hlo.reverse(x.value, [a % x.rank for a in axes]), x.dtype)
 
 
 @lower("iota")

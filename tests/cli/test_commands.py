@@ -107,6 +107,15 @@ def test_opt_writes_smaller_onnx_that_the_checker_accepts(irc, tmp_path):
     )
 
 
+def test_opt_writes_the_operator_set_that_is_asked_for(irc, tmp_path):
+    for words, opset in (((), 21), (("--opset", 23), 23)):
+        assert irc("opt", DIGITS, "-o", tmp_path / "m.onnx", *words)[0] == 0
+        assert onnx.load(tmp_path / "m.onnx").opset_import[0].version == opset
+    code, _, err = irc("opt", DIGITS, "-o", tmp_path / "m.onnx", "--opset", 20)
+    assert code == 1
+    assert "opset 20 cannot be written; expected one of 21, 22, 23, 24" in err
+
+
 def test_check_lists_everything_unsupported_at_once(irc, tmp_path):
     nodes = [
         onnx.helper.make_node("Wibble", ["x"], ["a"], domain="org.example", name="first_wibble"),
@@ -208,6 +217,7 @@ def test_usage_errors_exit_2(irc):
     "words, message",
     [
         (("run", DIGITS, "--target", "reference", "--dim", "batch=1", "--seed", "-1"), "-1 is not in the range x>=0"),
+        (("opt", DIGITS, "-o", "m.ir", "--opset", "23"), "--opset is for an output (-o) ending in .onnx"),
     ],
 )
 def test_option_values_that_cannot_be_are_usage_errors(irc, words, message):

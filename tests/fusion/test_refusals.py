@@ -157,6 +157,22 @@ def test_a_norm_along_the_first_axis_is_refused() -> None:
     assert any("are not the last ones" in why for why in outcome.reasons)
 
 
+@pytest.mark.parametrize("clipped", [False, True])
+def test_a_variance_in_one_pass_is_refused_with_the_reason(clipped: bool) -> None:
+    """As flax writes it; where the mean is large beside the deviation, LayerNormalization gives something else."""
+
+    def body(b: Any, x: Any, scale: Any, bias: Any) -> Any:
+        mean = b.ReduceMean(x, axes=(1,))
+        variance = b.subtract(b.ReduceMean(b.multiply(x, x), axes=(1,)), b.multiply(mean, mean))
+        variance = b.maximum(variance, 0.0) if clipped else variance
+        factor = b.multiply(b.rsqrt(b.add(variance, 1e-6)), scale)
+        return b.add(b.multiply(b.subtract(x, mean), factor), bias)
+
+    outcome = try_fusions(model_of(body, x="f32[B,8]", scale="f32[8]", bias="f32[8]"), "layer-norm")
+    assert outcome.fired == {}
+    assert any("the variance is mean(x^2) - mean(x)^2, which cancels" in why for why in outcome.reasons)
+
+
 def test_the_sum_of_another_number_of_elements_is_no_mean() -> None:
     def body(count: float) -> Any:
         return lambda b, x: b.multiply(

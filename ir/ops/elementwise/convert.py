@@ -7,6 +7,7 @@ from ...facts import Fact
 from ...ints import mapped
 from ...operators import ANY, EXACT, FLOAT, PURE, Operand, Variadic, operator
 from ...types import TensorType
+from .. import bucketing
 from .arithmetic import MAP, recast_dims
 
 
@@ -50,6 +51,8 @@ class BitcastConvert:
     x: Operand
     dtype: DType
 
+    bucket = bucketing.bitcast_convert
+
     def infer(ctx, x, *, dtype):
         dims = recast_dims(ctx, x, dtype)
         return Fact(TensorType(dtype, dims))
@@ -84,6 +87,8 @@ class OptimizationBarrier:
     """Its operands; nothing is moved or merged across."""
 
     xs: Variadic[ANY]
+
+    bucket = bucketing.keep
 
     def infer(ctx, xs):
         return xs[0] if len(xs) == 1 else xs

@@ -25,6 +25,8 @@ class GatherND:
     def infer(ctx, x, indices, *, batch_dims):
         count = tuple_length(ctx, x, indices, batch_dims)
         ctx.equal_dims(x.dims[:batch_dims], indices.dims[:batch_dims], "leading batch dims of x and indices")
+        empty = 0 in x.dims[batch_dims : batch_dims + count] and 0 not in indices.dims
+        ctx.need(not empty, f"an axis of 0 elements has none to take: {x.type}")
         return x.with_dims(indices.dims[:-1] + x.dims[batch_dims + count :])
 
     def reference(ctx, x, indices, *, batch_dims):

@@ -5,6 +5,7 @@ import numpy as np
 from ... import dtypes
 from ...dims import Size
 from ...operators import ANY, INTEGER, PURE, Operand, Region, operator
+from . import bucketing
 from .places import KINDS, MOVES, combinable, combined, numbered
 from .windows import check_scatter, gathered_dims, start_bounds, window_places, window_starts, windows_inside
 
@@ -22,6 +23,8 @@ class Gather:
     slice_sizes: tuple[Size, ...]
     operand_batching_dims: tuple[int, ...] = ()
     start_indices_batching_dims: tuple[int, ...] = ()
+
+    bucket = bucketing.gather
 
     def infer(
         ctx,
@@ -116,6 +119,8 @@ class Scatter:
     scatter_indices_batching_dims: tuple[int, ...] = ()
     kind: str = "replace"
     body: Region | None = None
+
+    bucket = bucketing.scatter
 
     def infer(
         ctx,

@@ -5,6 +5,7 @@ from ...dims import Size, product
 from ...facts import Fact
 from ...operators import ANY, ORDERED, PURE, Operand, operator
 from ...types import TensorType
+from .. import bucketing
 from ..shape.positions import size_scalar, sliced
 
 
@@ -25,6 +26,8 @@ class NonZero:
 
     x: Operand
     count: Size
+
+    bucket = bucketing.non_zero
 
     def infer(ctx, x, *, count):
         return Fact(TensorType(dtypes.i64, (x.rank, count)))

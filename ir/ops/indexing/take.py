@@ -7,6 +7,7 @@ from ...dims import Size
 from ...ints import moved, numbers
 from ...operators import ANY, INTEGER, PURE, Operand, Variadic, operator
 from ..shape.positions import size_scalar
+from . import bucketing
 from .places import (
     KINDS,
     MOVES,
@@ -33,6 +34,8 @@ class Take:
     x: Operand[ANY]
     indices: Operand[INTEGER]
     axis: int = 0
+
+    bucket = bucketing.take
 
     def infer(ctx, x, indices, *, axis):
         axis = ctx.axis(axis, x.rank)
@@ -71,6 +74,8 @@ class TakeAlongAxis:
     indices: Operand[INTEGER]
     axis: int = 0
 
+    bucket = bucketing.take
+
     def infer(ctx, x, indices, *, axis):
         along(ctx, x, indices, axis)
         return x.with_dims(indices.dims)
@@ -96,6 +101,8 @@ class PutAlongAxis:
     updates: Operand[ANY]
     axis: int = 0
     kind: str = "replace"
+
+    bucket = bucketing.put_along_axis
 
     def infer(ctx, x, indices, updates, *, axis, kind):
         along(ctx, x, indices, axis)
@@ -137,6 +144,8 @@ class DynamicSlice:
     starts: Variadic[INTEGER]
     sizes: tuple[Size, ...]
 
+    bucket = bucketing.dynamic_slice
+
     def infer(ctx, x, starts, *, sizes):
         check_starts(ctx, x, starts)
         ctx.need(len(sizes) == x.rank, f"sizes must have one entry for each axis of {x.type}, got {len(sizes)}")
@@ -162,6 +171,8 @@ class DynamicUpdateSlice:
     x: Operand[ANY]
     update: Operand[ANY]
     starts: Variadic[INTEGER]
+
+    bucket = bucketing.dynamic_update_slice
 
     def infer(ctx, x, update, starts):
         check_starts(ctx, x, starts)

@@ -33,6 +33,8 @@ def _parameter_axis(ctx, x, axis: int, *parameters) -> int:
 
 
 def _quantize_type(ctx, x, scale, zero_point, *, dtype, axis, block_size, saturate):
+    quantizes = (dtype.is_integer and dtype.bits <= 32) or (dtype.is_float and dtype.bits <= 8)
+    ctx.need(quantizes, f"the result must be an integer of at most 32 bits or a float of at most 8, not {dtype}")
     axis = _parameter_axis(ctx, x, axis, scale, zero_point)
     _check_parameter(ctx, x, scale, axis, block_size, "scale")
     _check_parameter(ctx, x, zero_point, axis, block_size, "zero_point")

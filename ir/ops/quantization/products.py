@@ -15,7 +15,18 @@ from .linear import quantized, quantized_array
 
 
 def _matmul_integer_type(ctx, a, b, a_zero_point, b_zero_point):
+    narrow = a.dtype.bits <= 16 and b.dtype.bits <= 16
+    ctx.need(narrow, f"operands must have at most 16 bits, got {a.type} and {b.type}")
+    _check_parameters(ctx, a, b, (a_zero_point,), (b_zero_point,))
     return make(dtypes.i32, *matmul_dims(ctx, a, b))
+
+
+def _check_parameters(ctx, a, b, rows, columns):
+    """Parameters of rows of a (a vector, or [.., M, 1]) and of columns of b (a vector, or [.., 1, N]) broadcast."""
+    for x, parameters, vertical in ((a, rows, True), (b, columns, False)):
+        for p in (p for p in parameters if p is not None):
+            dims = (*p.dims, 1) if vertical and p.rank == 1 and equal(p.dims[0], 1) is not True else p.dims
+            ctx.equal_dims(ctx.broadcast(x.dims, dims), x.dims, f"dims of {x.type} with its parameter {p.type} and")
 
 
 def _conv_integer_type(ctx, x, w, x_zero_point, w_zero_point, *, strides, dilations, pads, group):
@@ -44,7 +55,11 @@ def _qlinear_conv_type(
 
 
 def _qlinear_matmul_type(ctx, a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point):
-    return make(y_zero_point.dtype, *matmul_dims(ctx, a, b))
+    _check_parameters(ctx, a, b, (a_scale, a_zero_point), (b_scale, b_zero_point))
+    dims = matmul_dims(ctx, a, b)
+    for p in (y_scale, y_zero_point):
+        ctx.equal_dims(ctx.broadcast(dims, p.dims), dims, f"dims of the result with its parameter {p.type} and")
+    return make(y_zero_point.dtype, *dims)
 
 
 def _moved_array(x: np.ndarray, zero_point) -> np.ndarray:

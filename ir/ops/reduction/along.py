@@ -7,6 +7,7 @@ from ...dims import maximum
 from ...facts import Fact
 from ...operators import ORDERED, PURE, REAL, Operand, operator
 from ...types import TensorType
+from .. import bucketing
 from ..widening import converted, wide_array, widened
 from .reduce import reduced, reduced_dims
 
@@ -100,6 +101,7 @@ class ArgMax:
     select_last_index: bool = False
     infer = _reduced_index
     reference, decompose = _ARGMAX
+    bucket = bucketing.best_place(bucketing.least)
 
 
 @operator("ArgMin", family="reduction", traits=PURE)
@@ -115,6 +117,7 @@ class ArgMin:
     select_last_index: bool = False
     infer = _reduced_index
     reference, decompose = _ARGMIN
+    bucket = bucketing.best_place(bucketing.most)
 
 
 @operator("CumSum", family="reduction", traits=PURE)
@@ -127,6 +130,7 @@ class CumSum:
     reverse: bool = False
     infer = _along_axis
     reference, decompose = _CUMSUM
+    bucket = bucketing.running("sum")
 
 
 @operator("CumProd", family="reduction", traits=PURE)
@@ -139,3 +143,4 @@ class CumProd:
     reverse: bool = False
     infer = _along_axis
     reference, decompose = _CUMPROD
+    bucket = bucketing.running("prod")

@@ -10,6 +10,7 @@ from ...dtypes import DType
 from ...facts import Fact
 from ...operators import EXACT, NUMERIC, ORDERED, PURE, Operand, Region, Variadic, operator
 from ...types import TensorType
+from .. import bucketing
 from ..combination import UFUNCS, combined, identity, reduce_custom, with_known_ints
 from ..widening import converted, count, saturated, wide_array, widened
 
@@ -237,6 +238,7 @@ class Reduce:
     infer = _reduce_type
     reference = _reduce_reference
     vjp = _reduce_vjp
+    bucket = bucketing.reduce
 
 
 @operator("ReduceSum", family="reduction", traits=PURE)

@@ -10,6 +10,7 @@ from ...facts import Fact, shape_fact
 from ...ints import wrap
 from ...operators import PURE, Operand, operator
 from ...types import TensorType
+from .. import bucketing
 from ..widening import converted, wide_type
 from .positions import checked_sizes, counted, diagonal_numbers, size_scalar
 
@@ -21,6 +22,8 @@ class Iota:
     dtype: DType
     dims: tuple[Size, ...]
     axis: int
+
+    bucket = bucketing.keep
 
     def infer(ctx, *, dtype, dims, axis):
         ctx.need(not dtype.is_bool and not dtype.is_string, f"iota makes numbers, not {dtype}")
@@ -41,6 +44,8 @@ class Dimensions:
     dims: tuple[Size, ...]
     scalar: bool = False
 
+    bucket = bucketing.dimensions
+
     def infer(ctx, *, dims, scalar):
         if not scalar:
             return shape_fact(dims)
@@ -58,6 +63,8 @@ class Range:
     start: Operand
     delta: Operand
     count: Size
+
+    bucket = bucketing.keep
 
     def infer(ctx, start, delta, *, count):
         dtype = ctx.same_dtype(start, delta)

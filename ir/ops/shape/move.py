@@ -10,6 +10,7 @@ from ...facts import Fact
 from ...ints import moved
 from ...operators import ANY, Operand, Variadic, operator
 from ...types import TensorType
+from .. import bucketing
 from .positions import MOVES, broadcast_in_dim, checked_sizes, one_each, ordered, padded, sliced, slices
 
 
@@ -24,6 +25,8 @@ class BroadcastInDim:
     x: Operand[ANY]
     dims: tuple[Size, ...]
     broadcast_dimensions: tuple[int, ...]
+
+    bucket = bucketing.broadcast_in_dim
 
     def infer(ctx, x, *, dims, broadcast_dimensions):
         fact = x.with_dims(checked_sizes(ctx, dims))
@@ -65,6 +68,8 @@ class Reshape:
     x: Operand[ANY]
     dims: tuple[Size, ...]
 
+    bucket = bucketing.reshape
+
     def infer(ctx, x, *, dims):
         fact = x.with_dims(checked_sizes(ctx, dims))
         ctx.equal(x.size, fact.size, f"element counts of {x.type} and {fact.type}")
@@ -83,6 +88,8 @@ class Transpose:
 
     x: Operand[ANY]
     permutation: tuple[int, ...]
+
+    bucket = bucketing.keep
 
     def infer(ctx, x, *, permutation):
         if sorted(permutation) != list(range(x.rank)):
@@ -104,6 +111,8 @@ class Concatenate:
 
     xs: Variadic[ANY]
     axis: int
+
+    bucket = bucketing.concatenate
 
     def infer(ctx, xs, *, axis):
         ctx.need(len(xs) > 0, "concatenate needs at least one operand")
@@ -141,6 +150,8 @@ class Slice:
     limits: tuple[Size, ...]
     strides: tuple[int, ...]
 
+    bucket = bucketing.slice_
+
     def infer(ctx, x, *, starts, limits, strides):
         one_each(ctx, x, starts=starts, limits=limits, strides=strides)
         for axis, (start, limit, stride, dim) in enumerate(zip(starts, limits, strides, x.dims, strict=True)):
@@ -177,6 +188,8 @@ class Pad:
     high: tuple[Size, ...]
     interior: tuple[int, ...]
 
+    bucket = bucketing.pad
+
     def infer(ctx, x, value, *, low, high, interior):
         one_each(ctx, x, low=low, high=high, interior=interior)
         ctx.same_dtype(x, value)
@@ -207,6 +220,8 @@ class Reverse:
 
     x: Operand[ANY]
     axes: tuple[int, ...]
+
+    bucket = bucketing.reverse
 
     def infer(ctx, x, *, axes):
         axes = ctx.axes(axes, x.rank)

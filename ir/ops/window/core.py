@@ -7,7 +7,7 @@ from ...dtypes import DType
 from ...facts import Fact
 from ...operators import ORDERED, PURE, Operand, Region, Variadic, operator
 from ...types import TensorType
-from .. import sliding
+from .. import bucketing, sliding
 from ..combination import UFUNCS, combined, identity
 from ..widening import wide_array
 
@@ -145,6 +145,7 @@ class ReduceWindow:
     infer = _reduce_window_type
     reference = _reduce_window_reference
     vjp = _reduce_window_vjp
+    bucket = bucketing.reduce_window
 
 
 @operator("select_and_scatter", family="window", traits=PURE)
@@ -163,3 +164,4 @@ class SelectAndScatter:
     padding: tuple[tuple[Size, ...], ...]
     infer = _select_and_scatter_type
     reference = _select_and_scatter_reference
+    bucket = bucketing.select_and_scatter

@@ -52,6 +52,7 @@ def _lp_pool_type(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, 
 
 def _global_type(ctx, x, **attributes):
     ctx.need(x.rank >= 2, f"x must be [N, C, spatial..], got {x.type}")
+    ctx.need(attributes.get("p", 1) >= 1, f"p must be 1 or more, got {attributes.get('p')}")
     return x.with_dims((*x.dims[:2], *(1 for _ in x.dims[2:])))
 
 

@@ -74,6 +74,9 @@ class MaxUnpool:
 
     def infer(ctx, x, indices, *, pooled, dims):
         ctx.equal_dims(x.dims, indices.dims, "dims of x and indices")
+        ctx.need(len(pooled) == len(dims) == x.rank, f"pooled and dims must have a size for each axis of {x.type}")
+        for most, have in zip(dims, pooled, strict=True):
+            ctx.at_most(have, most, "pooled")
         return x.with_dims(dims)
 
     def decompose(ctx, x, indices, *, pooled, dims):

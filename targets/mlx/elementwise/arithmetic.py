@@ -93,7 +93,12 @@ lower("subtract")(_infix("-"))
 lower("multiply")(_infix("*", "&"))
 lower("and")(_infix("&"))
 lower("or")(_infix("|"))
-lower("xor")(_infix("^"))
+
+
+@lower("xor")
+@plain
+def xor(ctx, x, y):
+    return ctx.call("mx.bitwise_xor", x, y)  # MLX's ^ takes no number on its left
 
 
 def _extreme(name, logical):
@@ -181,7 +186,7 @@ def conj(ctx, x):
 def complex_(ctx, x, y):
     if x.dtype is not dtypes.f32:
         ctx.refuse("MLX has no c128")
-    return ctx.infix("+", x, ctx.infix("*", y, ctx.array(np.complex64(1j))), dtype=dtypes.c64)
+    return ctx.recipe("_complex", x, y, dtype=dtypes.c64)
 
 
 _DIRECTIONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}

@@ -91,3 +91,9 @@ def _reduce_precision(x, bits, exponent_bits, mantissa_bits, have_exponent, have
         magnitude = mx.where(exponent > bias + least, infinity, magnitude)
         magnitude = mx.where(exponent <= bias - least, 0, magnitude)
     return mx.where(x != x, x, (sign | mx.minimum(magnitude, infinity)).view(x.dtype))
+
+
+def _complex(x, y):
+    """x + iy with the parts as they are: a sum with 1j * y would make NaN of infinities."""
+    x, y = mx.broadcast_arrays(x, y)
+    return mx.squeeze(mx.view(mx.contiguous(mx.stack([x, y], axis=-1)), mx.complex64), -1)

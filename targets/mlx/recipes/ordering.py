@@ -10,9 +10,10 @@ def _order(x, axis, descending):
     if not descending:
         return mx.argsort(x, axis=axis)
     n = x.shape[axis]
-    backwards = mx.take(x, mx.arange(n - 1, -1, -1), axis=axis) if n else x
-    order = mx.argsort(backwards, axis=axis)
-    return n - 1 - (mx.take(order, mx.arange(n - 1, -1, -1), axis=axis) if n else order)
+    if not n:
+        return mx.argsort(x, axis=axis)
+    order = mx.argsort(mx.take(x, mx.arange(n - 1, -1, -1), axis=axis), axis=axis)
+    return n - 1 - mx.take(order, mx.arange(n - 1, -1, -1), axis=axis)
 
 
 def _argmax(x, axis, keepdims, least, last):

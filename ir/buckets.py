@@ -1,0 +1,156 @@
+"""What a `bucket` rule may ask, and what holds where nobody asks.  The pass that applies rules is `bucket-dims`.
+
+A size that is rounded up is a capacity: of an axis whose dim mentions such a symbol only a beginning counts, as long as
+the dim is for the true size.  What stands behind is anything: NaN, indices out of range, zero divisors.  A rule gets
+values of that kind and returns such results, whose beginnings are what the operator gives for the true sizes; or None,
+if the operator itself does.  Elementwise operators need no rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NoReturn
+
+from . import dims as sizes
+from . import dtypes
+from .build import Builder
+from .dims import Dim, Size
+from .graph import Node, Value
+from .operators import Trait
+from .types import TensorType
+
+
+class Refusal(Exception):
+    """A `bucket` rule cannot; the message says why.  The dim then stays exact."""
+
+
+class BucketContext:
+    """`true` has the true sizes of the symbols that are rounded up, as i64 scalars.  `build` adds nodes."""
+
+    def __init__(self, build: Builder, true: Mapping[str, Value], node: Node) -> None:
+        self.build = build
+        self.true = true
+        self.node = node
+
+    def refuse(self, why: str) -> NoReturn:
+        raise Refusal(why)
+
+    def is_open(self, size: Size) -> bool:
+        """Whether an axis of that size is longer than what counts."""
+        return not sizes.names_no(size, self.true)
+
+    def open_axes(self, x: Value, among: Collection[int] | None = None) -> tuple[int, ...]:
+        """The axes of x of which only a beginning counts."""
+        axes = range(x.rank) if among is None else [a % x.rank for a in among]
+        return tuple(a for a in axes if self.is_open(x.dims[a]))
+
+    def closed(self, x: Value | None, axes: Collection[int], what: str) -> None:
+        """Refuses if one of these axes of x is open."""
+        if x is not None and self.open_axes(x, axes):
+            self.refuse(f"{what} of {x.type} counts only in part")
+
+    def size(self, size: Size) -> Value:
+        """The true value of a size, an i64 scalar."""
+        b = self.build
+        if not self.is_open(size):
+            value: Value = b.constant(size, dtypes.i64) if isinstance(size, int) else b.dimensions(
+                dims=(size,), scalar=True
+            )  # fmt: skip
+            return value
+        if sizes.has_broadcast(size):
+            self.refuse(f"{size} depends on which of its sizes is 1")
+        return sizes.fold(size, self._symbol, lambda n: b.constant(n, dtypes.i64), self._combined)
+
+    def capacity(self, size: Size) -> Value:
+        """What a size is rounded up to, an i64 scalar."""
+        value: Value = self.build.dimensions(dims=(size,), scalar=True)
+        return value
+
+    def _symbol(self, name: str) -> Value:
+        return self.true[name] if name in self.true else self.size(sizes.symbol(name))
+
+    def _combined(self, kind: str, x: Value, y: Value) -> Value:
+        b = self.build
+        if kind == "//":  # rounds down, `divide` towards zero
+            value: Value = b.divide(b.subtract(x, b.Mod(x, y)), y)
+            return value
+        names = {"+": "add", "*": "multiply", "%": "Mod", "max": "maximum", "min": "minimum"}
+        made: Value = b.apply(names[kind], x, y)
+        return made
+
+    def inside(self, dims: Sequence[Size], axes: Collection[int]) -> Value | None:
+        """bool, broadcasting to `dims`: which elements count along these axes; None if all do."""
+        b, out = self.build, None
+        for axis in axes:
+            if self.is_open(dims[axis]):
+                shape = tuple(d if i == axis else 1 for i, d in enumerate(dims))
+                places = b.iota(dtype=dtypes.i64, dims=shape, axis=axis)
+                valid = b.compare(places, self.size(dims[axis]), direction="lt")
+                out = valid if out is None else b.and_(out, valid)
+        return out
+
+    def filled(self, x: Value, fill: Any, axes: Collection[int] | None = None) -> Value:
+        """x with `fill` (a number, or a scalar value) in all that does not count along these axes (default: all)."""
+        axes = range(x.rank) if axes is None else [a % x.rank for a in axes]
+        valid = self.inside(x.dims, axes)
+        if valid is None:
+            return x
+        other = fill if isinstance(fill, Value) else self.build.constant(fill, x.dtype)
+        value: Value = self.build.select(valid, x, other)
+        return value
+
+    def again(self, *operands: Any, **changes: Any) -> Any:
+        """The node's operator once more, on other operands and with its own attributes where no others are given."""
+        return self.build.apply(self.node.op, *operands, **{**self.node.keywords, **changes})
+
+
+def bucketed(ctx: BucketContext) -> tuple[Value, ...] | None:
+    """Results in the place of the node's own; None if the node is right as it stands.  Refusal says why neither."""
+    node = ctx.node
+    if node.op.bucket is not None:
+        made = node.op.bucket(ctx, *node.grouped, **node.keywords)
+    elif Trait.ELEMENTWISE in node.op.traits:
+        made = _check_broadcast(ctx, [v for v in node.operands if v is not None])
+    else:
+        ctx.refuse(NO_RULE)
+    if made is None:
+        return None
+    out = tuple(made) if isinstance(made, tuple | list) else (made,)
+    for new, old in zip(out, node.results, strict=True):
+        if new.type != old.type and not _same(new.type, old.type):
+            ctx.refuse(f"would have type {new.type} instead of {old.type}")
+    return out
+
+
+NO_RULE = "has no rule for sizes that are rounded up"
+
+
+def has_rule(node: Node) -> bool:
+    """Whether the node's operator can have open axes."""
+    return node.op.bucket is not None or Trait.ELEMENTWISE in node.op.traits
+
+
+def _check_broadcast(ctx: BucketContext, operands: Sequence[Value]) -> None:
+    """A size that repeats because it is 1 must be 1 as a capacity too."""
+    rank = max((v.rank for v in operands), default=0)
+    for axis in range(-rank, 0):
+        column = dict.fromkeys(v.dims[axis] for v in operands if v.rank >= -axis)
+        check_repeats(ctx, list(column))
+
+
+def check_repeats(ctx: BucketContext, column: Sequence[Size]) -> None:
+    """Refuses sizes that broadcast together unless their capacities do as they do."""
+    distinct = [d for d in column if d != 1]
+    if all(sizes.equal(d, distinct[0]) for d in distinct):
+        return
+    for d in distinct:
+        if isinstance(d, Dim) and not sizes.keeps_one(d, ctx.true):
+            ctx.refuse(f"whether {d} is 1, and so repeats, is known of the true size only")
+
+
+def _same(a: Any, b: Any) -> bool:
+    if not isinstance(a, TensorType) or not isinstance(b, TensorType) or a.dtype is not b.dtype:
+        return False
+    if a.dims is None or b.dims is None:
+        return a.dims is b.dims
+    return len(a.dims) == len(b.dims) and all(sizes.equal(x, y) for x, y in zip(a.dims, b.dims, strict=True))

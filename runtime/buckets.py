@@ -1,0 +1,153 @@
+"""The shape policy `bucket`: sizes rounded up to powers of two, so that few programs serve many sizes.
+
+A program for capacities takes inputs with room behind what counts and the true sizes; its results are cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..ir import dims as sizes
+from ..ir.binding import bind_dims
+from ..ir.dims import Size
+from ..ir.model import Function, Value
+from ..ir.types import TensorType
+from ..passes.bucket_dims import SIZE_ROLE
+from .backend import Backend, Program
+
+SHAPES = ("exact", "bucket")
+"""The policies: a program for each shape, or for sizes rounded up."""
+
+REMEMBERED = 1024
+"""How many combinations of shapes a program remembers."""
+
+
+def capacity(size: int) -> int:
+    """The power of two that holds the size.  0 and 1 stay, so that what repeats does so too."""
+    return size if size < 2 else 1 << (size - 1).bit_length()
+
+
+def candidates(function: Function) -> list[str]:
+    """Dims whose sizes can be read from inputs: those that an input's type has by themselves."""
+    found: dict[str, None] = {}
+    for value in function.inputs:
+        if isinstance(value.type, TensorType):
+            found.update((str(d), None) for d in value.type.dims or () if str(d) in function.dims)
+    return list(found)
+
+
+class Rounding:
+    """What of a bucketed function's inputs and outputs is cut and filled, and what its true sizes are."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        marks = function.input_attributes
+        self.dims = tuple(m["dim"] for m in marks if m.get("role") == SIZE_ROLE)
+        self.inputs = function.inputs[: len(marks) - len(self.dims)]
+
+    @cached_property
+    def outputs(self) -> list[tuple[Size, ...] | None]:
+        """Dims of each output that is cut; None for others."""
+        return [self.open_dims(v) for v in self.function.outputs]
+
+    def open_dims(self, value: Value) -> tuple[Size, ...] | None:
+        """The value's dims if it has room behind what counts."""
+        dims = value.type.dims if isinstance(value.type, TensorType) else None
+        return dims if dims and not all(sizes.names_no(d, self.dims) for d in dims) else None
+
+    def rounded(self, bound: Mapping[str, int]) -> dict[str, int]:
+        """Capacities of the dims that have some, the others as they are.
+
+        All stay if a relation that the model needs does not hold for capacities.
+        """
+        out = {n: capacity(v) if n in self.dims else v for n, v in bound.items()}
+        return out if holds(self.function, out) else dict(bound)
+
+
+def holds(function: Function, bound: Mapping[str, int]) -> bool:
+    """Whether everything that the function assumes of these dims holds."""
+    try:
+        return all(
+            a.substitute(bound).holds() is not False
+            for a in function.assumptions
+            if all(n in bound for n in a.symbols())
+        )
+    except sizes.DimError:
+        return False
+
+
+def fitted(array: Any, shape: Sequence[int], to_numpy: Callable[[Any], Any]) -> Any:
+    """The array cut or filled up with zeros to a shape; itself if it has that."""
+    if tuple(array.shape) == tuple(shape):
+        return array
+    array = array if isinstance(array, np.ndarray) else to_numpy(array)
+    shared = tuple(slice(0, min(a, b)) for a, b in zip(array.shape, shape, strict=True))
+    if all(a >= b for a, b in zip(array.shape, shape, strict=True)):
+        return np.ascontiguousarray(array[shared])
+    out = np.zeros(shape, array.dtype)
+    out[shared] = array[shared]
+    return out
+
+
+def cut(array: Any, shape: Sequence[int]) -> Any:
+    """The beginning of an array; itself if that is all of it."""
+    if tuple(array.shape) == tuple(shape):
+        return array
+    part = array[tuple(slice(0, n) for n in shape)]
+    return np.array(part) if isinstance(array, np.ndarray) else part
+
+
+def shape_of(dims: Sequence[Size], bound: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(sizes.evaluate(d, bound) for d in dims)
+
+
+class BucketedProgram:
+    """A program for capacities, as one for true sizes."""
+
+    def __init__(
+        self, program: Program, rounding: Rounding, backend: Backend, choose: Callable[[Mapping[str, int]], Any]
+    ) -> None:
+        self._program = program
+        self._rounding = rounding
+        self._backend = backend
+        self._choose = choose
+        self._known: dict[Any, tuple[dict[str, int], list[Any], list[Any]]] = {}
+
+    @property
+    def source(self) -> str:
+        return self._program.source
+
+    def save(self, folder: Path) -> None:
+        self._program.save(folder)
+
+    def run(self, arguments: Sequence[Any], as_numpy: bool) -> Sequence[Any]:
+        """See `runtime.backend.Program`.  Arrays of the target are filled up on the host and cut by themselves."""
+        arguments = arguments[: len(self._rounding.inputs)]
+        key = tuple([a.shape for a in arguments])
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= REMEMBERED:
+                self._known.clear()
+            found = self._known[key] = self._shapes(key)
+        bound, wanted, given = found
+        filled = [fitted(a, s, self._backend.to_numpy) for a, s in zip(arguments, wanted, strict=True)]
+        true = [np.array(bound[n], np.int64) for n in self._rounding.dims]
+        results = self._program.run([*filled, *true], as_numpy)
+        return [r if s is None else cut(r, s) for r, s in zip(results, given, strict=True)]
+
+    def _shapes(self, shapes: Sequence[tuple[int, ...]]) -> tuple[dict[str, int], list[Any], list[Any]]:
+        """True sizes, shapes that arguments are filled up to, shapes that results are cut to (None: not at all)."""
+        function = self._rounding.function
+        known = bind_dims(function, [*shapes, *[()] * len(self._rounding.dims)])
+        bound = {n: v for n, v in known.items() if isinstance(v, int)}
+        capacities = self._choose(bound)
+        wanted = [
+            shape_of(v.type.dims or (), capacities) if isinstance(v.type, TensorType) else None
+            for v in self._rounding.inputs
+        ]
+        return bound, wanted, [None if d is None else shape_of(d, bound) for d in self._rounding.outputs]

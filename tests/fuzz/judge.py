@@ -1,0 +1,130 @@
+"""Judges every node of a run by what the target itself gave its operands, so that no error adds up along a graph.
+
+Integers, bools, and operators that only move elements must agree to the bit.  Floats may differ by what the reference
+itself changes when operands move by one unit in the last place (sixteen times the greatest of four such changes: a result
+of a backward-stable method is the exact one of operands nearby), plus 64 roundings of the result's magnitude.  What a
+composite is made of may cancel (1 + erf(x) far below 0), so its operands' magnitude counts too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irc.ir.errors import IrcError
+from irc.ir.model import Constant, Model, Node
+from irc.ir.operators import Trait
+from irc.ir.reference import Evaluator, _Frame
+from irc.testing.cases import ULPS
+
+UNIT_SCALE = {"lgamma": 1e3, "digamma": 1e3}
+"""Zeros away from 0, near which no library has relative accuracy; counts by the 1e-3 below as an absolute size."""
+
+
+def fault(model: Model, inputs: Sequence[Any], outputs: Sequence[Any]) -> str | None:
+    """The first node whose results are wrong, and how; None if all are right."""
+    known: dict[Any, Any] = dict(zip(model.main.inputs, inputs, strict=True))
+    known.update(zip(model.main.outputs, map(np.asarray, outputs), strict=True))
+    evaluator = Evaluator(model)
+    for node in model.main.body.nodes:
+        operands = [None if v is None else _content(v, known, evaluator) for v in node.operands]
+        want = evaluator.evaluate(node, operands, _Frame())
+        for result, wanted in zip(node.results, want, strict=True):
+            got = known[result]
+            if (got.dtype, got.shape) != (wanted.dtype, wanted.shape):
+                return f"{node.label}: {got.dtype}{list(got.shape)} instead of {wanted.dtype}{list(wanted.shape)}"
+            if (reason := _differs(evaluator, node, operands, result.index, got, wanted)) is not None:
+                return f"{node.label} {node.attributes.as_dict()} of {operands}: {reason}"
+    return None
+
+
+def _content(value: Any, known: dict[Any, Any], evaluator: Evaluator) -> Any:
+    return evaluator.constant(value) if isinstance(value, Constant) else known[value]
+
+
+def _differs(evaluator: Evaluator, node: Node, operands: list[Any], index: int, got: Any, want: Any) -> str | None:
+    if not _is_float(want.dtype) and want.dtype.kind != "c":
+        wrong = got != want
+        if not _is_float_made(node, want):
+            return _spelled(wrong, got, want)
+        return _spelled(wrong & (_changes(evaluator, node, operands, index, want) == 0), got, want)
+    exact = Trait.MOVES_DATA in node.op.traits
+    a, b = got.astype(np.complex128), want.astype(np.complex128)
+    with np.errstate(all="ignore"):
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        if exact or same.all():
+            return _spelled(~same, got, want)
+        spread = _changes(evaluator, node, operands, index, want)
+        size = np.nanmax(np.abs(np.where(np.isfinite(b), b, 0)), initial=0)
+        eps = _eps(want.dtype)
+        if node.op.is_composite:
+            size = max([size, *(_greatest(x) for x in operands if x is not None and _is_float(x.dtype))])
+        size = max(size, UNIT_SCALE.get(node.op.name, 0.0))
+        units = max(64.0, ULPS.get(node.op.name, 0.0))
+        least = size if node.op.is_composite else 1e-3 * size
+        bound = 16 * spread + units * eps * np.maximum(np.abs(b), least) + 4 * _tiny(want.dtype)
+        close = np.abs(a - b) <= bound
+    return _spelled(~(same | close | np.isnan(spread)), got, want)
+
+
+def _is_float_made(node: Node, want: Any) -> bool:
+    """Whether an integer or bool result hangs on floats (comparisons, conversions, positions)."""
+    return any(_is_float(v.dtype.numpy) for v in node.operands if v is not None)
+
+
+def _changes(evaluator: Evaluator, node: Node, operands: list[Any], index: int, want: Any) -> Any:
+    """How far results move when float operands do by one unit; NaN where they stop being finite, or change at all."""
+    rng = np.random.default_rng(0)
+    spread = np.zeros(want.shape)
+    for _ in range(4):
+        moved = [_moved(rng, x) for x in operands]
+        try:
+            other = evaluator.evaluate(node, moved, _Frame())[index]
+        except IrcError:
+            return np.full(want.shape, np.nan)
+        with np.errstate(all="ignore"):
+            change = np.abs(other.astype(np.complex128) - want.astype(np.complex128))
+            equal = (other == want) | ((other != other) & (want != want))
+        spread = np.maximum(spread, np.where(equal, 0, change))
+    return spread
+
+
+def _moved(rng: Any, x: Any) -> Any:
+    if x is None or not _is_float(x.dtype) or x.dtype.itemsize < 2:
+        return x
+    wide = x.astype(np.float64)
+    with np.errstate(all="ignore"):
+        return (wide * (1 + rng.choice([-1, 0, 1], wide.shape) * _eps(x.dtype))).astype(x.dtype)
+
+
+def _greatest(x: Any) -> float:
+    wide = np.abs(x.astype(np.float64))
+    return float(wide[np.isfinite(wide)].max(initial=0))
+
+
+def _is_float(dtype: Any) -> bool:
+    return dtype.kind == "f" or (dtype.kind == "V" and "float" in dtype.name)
+
+
+def _eps(dtype: Any) -> float:
+    import ml_dtypes
+
+    if dtype.kind == "c":
+        return float(np.finfo(dtype).eps)
+    return float(ml_dtypes.finfo(dtype).eps)
+
+
+def _tiny(dtype: Any) -> float:
+    """Results below the least normal number may be flushed to zero."""
+    import ml_dtypes
+
+    return float(ml_dtypes.finfo(dtype).tiny) if dtype.kind != "c" else float(np.finfo(dtype).tiny)
+
+
+def _spelled(wrong: Any, got: Any, want: Any) -> str | None:
+    if not np.any(wrong):
+        return None
+    at = tuple(int(i) for i in np.argwhere(np.asarray(wrong))[0])
+    return f"{int(np.sum(wrong))} of {want.size} differ, first at {at}: {got[at]!r} instead of {want[at]!r}"
