@@ -1,12 +1,14 @@
 # make demo    install into .venv and run the digits example on every target
 # make test    install into .venv with the test tools; lint, types, tests
 # make docs    rewrite docs/operators.md from the tables
+# make fuzz    random graphs on every target against the reference, for MINUTES=10
 # make conformance    the whole ONNX backend suite on every target; rewrites docs/conformance.md
 #
 # PYTHON=python3.12 chooses another interpreter for .venv, WORKERS=4 more test processes.
 
 PYTHON ?= python3
 WORKERS ?= 2
+MINUTES ?= 10
 VENV := .venv
 # -P keeps the checkout itself off the module path, where its folders would be importable as ir, passes, ...
 RUN := $(VENV)/bin/python -P
@@ -16,7 +18,7 @@ PLACE := $(subst /,+,$(CURDIR))
 INSTALLED := $(VENV)/irc$(PLACE)
 INSTALLED_TEST := $(VENV)/irc-test$(PLACE)
 
-.PHONY: help demo demo-train test lint types pytest docs conformance clean
+.PHONY: help demo demo-train test lint types pytest docs fuzz conformance clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | sed -n '1,/^$$/p'
@@ -44,6 +46,9 @@ pytest: $(INSTALLED_TEST)
 
 docs: $(INSTALLED_TEST)
 	@$(RUN) tests/operator_tables.py --write
+
+fuzz: $(INSTALLED_TEST)
+	@$(RUN) tests/fuzz/run.py --minutes $(MINUTES) --start $(or $(START),$(shell date +%s))
 
 conformance: $(INSTALLED_TEST)
 	@$(RUN) tests/conformance/run.py --jobs $(WORKERS) --write

@@ -153,6 +153,7 @@ def compile(
     dims: Mapping[str, int | Sequence[int]] | None = None,
     passes: str | None = None,
     seed: int | None = None,
+    shapes: str = "exact",
     **options: Any,
 ) -> Executable:
     """A model, ready to run on a target.
@@ -162,6 +163,10 @@ def compile(
     compiles ahead: `dims={"B": [1, 8]}`.  Otherwise a shape is compiled at its first call.
 
     `seed` fixes what random operators without a seed of their own draw, call by call.
+
+    `shapes="bucket"` compiles for sizes rounded up to powers of two, so that few programs serve many shapes; results
+    have their true shapes.  It does so for dims, also those that hang on values, whose operators all have a rule for
+    it; `report.bucketed` and `report.exact` say which.
 
     Everything the target cannot do is reported at once, here: UnsupportedError.
     """
@@ -183,7 +188,7 @@ def compile(
     report.nodes_after = sum(1 for _ in model.nodes())
     report.constants = len(model.constants)
     report.constant_bytes = sum(c.data.nbytes for c in model.constants.values() if c.data is not None)
-    executable = Executable(model, backend, entry=entry, report=report, seed=seed)
+    executable = Executable(model, backend, entry=entry, report=report, seed=seed, shapes=shapes)
     executable.prepare()
     for values in _combinations(executable, dims or {}):
         executable.specialize(**values)

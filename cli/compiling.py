@@ -20,6 +20,7 @@ from .options import MODEL
     "--dim", "dims", multiple=True, metavar="NAME=SIZE[,SIZE]", help="Compile ahead for these sizes of a dim."
 )
 @click.option("--passes", "-p", default=None, help="Pipeline instead of the default one; see `irc passes`.")
+@options.POLICY
 @options.ENTRY
 @options.JSON
 def command(
@@ -28,6 +29,7 @@ def command(
     output: Path | None,
     dims: tuple[str, ...],
     passes: str | None,
+    policy: str,
     entry: str | None,
     as_json: bool,
 ) -> None:
@@ -37,7 +39,8 @@ def command(
 
     backend = get(target)
     output = output or model.with_suffix(f".{backend.name}")
-    executable = compile_model(model, target=backend, entry=entry, dims=options.dims(dims), passes=passes)
+    sizes = options.dims(dims)
+    executable = compile_model(model, target=backend, entry=entry, dims=sizes, passes=passes, shapes=policy)
     executable.save(output)
     report = executable.report
     if as_json:
@@ -48,6 +51,10 @@ def command(
     click.echo(f"  constants  {report.constants}, {report.constant_bytes / 1e6:.1f} MB")
     if report.decomposed:
         click.echo("  decomposed " + ", ".join(f"{n} x{c}" for n, c in report.decomposed.items()))
+    if report.bucketed:
+        click.echo(f"  rounded up {', '.join(report.bucketed)}")
+    for name, why in report.exact.items():
+        click.echo(f"  exact      {name}: {why}")
     click.echo("  time       " + ", ".join(f"{stage} {s:.2f} s" for stage, s in report.seconds.items()))
     if executable.entry.dims and not executable.programs:
         click.echo(f"  shapes are compiled at their first run; --dim {executable.entry.dims[0]}=SIZE compiles ahead")

@@ -23,7 +23,7 @@ def command(name: str | None, family: str | None, as_json: bool) -> None:
     from ..ir.errors import IrcError, did_you_mean
 
     if family is not None and family not in operators.FAMILIES:
-        raise IrcError(f"no family is called {family!r}{did_you_mean(family, operators.FAMILIES)}")
+        raise IrcError(f"no family is called {family!r}{did_you_mean(family, operators.FAMILIES, 'irc ops')}")
     broken = [] if name else operators.load_plugins()
     chosen = [operators.get(name)] if name else [o for o in operators.all_operators() if family in (None, o.family)]
     if as_json:

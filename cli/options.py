@@ -44,6 +44,14 @@ def input_options(function: F) -> F:
 
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+POLICY = click.option(
+    "--shapes",
+    "policy",
+    type=click.Choice(["exact", "bucket"]),
+    default="exact",
+    show_default=True,
+    help="A program for each shape, or for sizes rounded up to powers of two.",
+)
 ENTRY = click.option("--entry", default=None, help="Function to use (default: main, or the only public one).")
 
 

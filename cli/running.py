@@ -20,6 +20,7 @@ from . import options
 @click.option(
     "--repeat", default=1, show_default=True, type=click.IntRange(1), help="Calls; the last one's time is shown."
 )
+@options.POLICY
 @options.ENTRY
 @options.JSON
 def command(
@@ -31,6 +32,7 @@ def command(
     seed: int,
     output: Path | None,
     repeat: int,
+    policy: str,
     entry: str | None,
     as_json: bool,
 ) -> None:
@@ -43,11 +45,13 @@ def command(
     from ..runtime.feeds import make_inputs
 
     if model.is_dir():
-        if target is not None or entry is not None:
-            raise click.UsageError("an artifact has its target and entry already; leave --target and --entry out")
+        if target is not None or entry is not None or policy != "exact":
+            raise click.UsageError(
+                "an artifact has its target, entry and shapes already; leave --target, --entry and --shapes out"
+            )
         executable = load_executable(model)
     else:
-        executable = compile_model(model, target=target or "xla", entry=entry)
+        executable = compile_model(model, target=target or "xla", entry=entry, shapes=policy)
     files = {n: Path(p) for n, p in options.pairs(inputs, "--input").items()}
     feeds = make_inputs(executable, files, options.shapes(shapes), options.one_size(dims), seed)
     seconds = []

@@ -7,6 +7,7 @@ import struct
 import types as python_types
 import typing
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -127,6 +128,9 @@ _BASES: dict[Any, Any] = {
 
 def bits(value: Any) -> Any:
     """A hashable stand-in that is equal exactly when the values are equal bit by bit (-0.0 is not 0.0, NaN is NaN)."""
+    kind = type(value)
+    if kind is int or kind is str:
+        return value
     if isinstance(value, float):
         return ("float", struct.pack("<d", value))
     if isinstance(value, bool):
@@ -141,16 +145,15 @@ def bits(value: Any) -> Any:
 class Attributes:
     """Base of each operator's frozen attribute dataclass.  Equality and hash go by bits."""
 
-    __slots__ = ()
-
+    @cached_property
     def _key(self) -> tuple[Any, ...]:
         return tuple(bits(getattr(self, name)) for name in self.__dataclass_fields__)  # type: ignore[attr-defined]  # set by dataclass
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._key() == other._key()
+        return type(self) is type(other) and self._key == other._key
 
     def __hash__(self) -> int:
-        return hash((type(self), self._key()))
+        return hash((type(self), self._key))
 
     def as_dict(self) -> dict[str, Any]:
         """Names to values, in declaration order."""

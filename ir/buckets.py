@@ -21,23 +21,38 @@ from .types import TensorType
 
 
 class Refusal(Exception):
-    """A `bucket` rule cannot; the message says why.  The dim then stays exact."""
+    """A `bucket` rule cannot; the message says why.  The symbols of `sizes` (none: of the node) then stay exact."""
+
+    def __init__(self, why: str, sizes: Sequence[Size] = ()) -> None:
+        super().__init__(why)
+        self.sizes = tuple(sizes)
 
 
 class BucketContext:
-    """`true` has the true sizes of the symbols that are rounded up, as i64 scalars.  `build` adds nodes."""
+    """`true` has the true sizes of the symbols that are rounded up, as i64 scalars.  `build` adds nodes.
 
-    def __init__(self, build: Builder, true: Mapping[str, Value], node: Node) -> None:
+    `ones` collects sizes of which it matters whether they are 1: capacities must agree with true sizes in that.
+    """
+
+    def __init__(self, build: Builder, true: Mapping[str, Value], node: Node, ones: dict[Size, None]) -> None:
         self.build = build
         self.true = true
         self.node = node
+        self.ones = ones
 
-    def refuse(self, why: str) -> NoReturn:
-        raise Refusal(why)
+    def refuse(self, why: str, *at_fault: Size) -> NoReturn:
+        raise Refusal(why, at_fault)
 
     def is_open(self, size: Size) -> bool:
         """Whether an axis of that size is longer than what counts."""
         return not sizes.names_no(size, self.true)
+
+    def is_one(self, size: Size) -> bool:
+        """Whether the size is 1, as true size and as capacity, or the function cannot run."""
+        if size == 1 or self.node.graph is None or self.node.graph.function is None:
+            return size == 1
+        known = (a for a in self.node.graph.function.assumptions if a.relation == "==" and not a.sometimes)
+        return any({a.lhs, a.rhs} == {size, 1} for a in known)
 
     def open_axes(self, x: Value, among: Collection[int] | None = None) -> tuple[int, ...]:
         """The axes of x of which only a beginning counts."""
@@ -46,8 +61,8 @@ class BucketContext:
 
     def closed(self, x: Value | None, axes: Collection[int], what: str) -> None:
         """Refuses if one of these axes of x is open."""
-        if x is not None and self.open_axes(x, axes):
-            self.refuse(f"{what} of {x.type} counts only in part")
+        if x is not None and (open_ := self.open_axes(x, axes)):
+            self.refuse(f"{what} of {x.type} counts only in part", *(x.dims[a] for a in open_))
 
     def size(self, size: Size) -> Value:
         """The true value of a size, an i64 scalar."""
@@ -58,7 +73,7 @@ class BucketContext:
             )  # fmt: skip
             return value
         if sizes.has_broadcast(size):
-            self.refuse(f"{size} depends on which of its sizes is 1")
+            self.refuse(f"{size} depends on which of its sizes is 1", size)
         return sizes.fold(size, self._symbol, lambda n: b.constant(n, dtypes.i64), self._combined)
 
     def capacity(self, size: Size) -> Value:
@@ -110,7 +125,8 @@ def bucketed(ctx: BucketContext) -> tuple[Value, ...] | None:
     if node.op.bucket is not None:
         made = node.op.bucket(ctx, *node.grouped, **node.keywords)
     elif Trait.ELEMENTWISE in node.op.traits:
-        made = _check_broadcast(ctx, [v for v in node.operands if v is not None])
+        _check_broadcast(ctx, [v for v in node.operands if v is not None])
+        return None
     else:
         ctx.refuse(NO_RULE)
     if made is None:
@@ -139,13 +155,10 @@ def _check_broadcast(ctx: BucketContext, operands: Sequence[Value]) -> None:
 
 
 def check_repeats(ctx: BucketContext, column: Sequence[Size]) -> None:
-    """Refuses sizes that broadcast together unless their capacities do as they do."""
+    """Capacities must broadcast together as the true sizes do."""
     distinct = [d for d in column if d != 1]
-    if all(sizes.equal(d, distinct[0]) for d in distinct):
-        return
-    for d in distinct:
-        if isinstance(d, Dim) and not sizes.keeps_one(d, ctx.true):
-            ctx.refuse(f"whether {d} is 1, and so repeats, is known of the true size only")
+    if not all(sizes.equal(d, distinct[0]) for d in distinct):
+        ctx.ones.update((d, None) for d in distinct if isinstance(d, Dim) and not sizes.keeps_one(d, ctx.true))
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -57,8 +57,20 @@ class InputError(IrcError):
     """A call with a wrong input: name, rank, dtype or shape; says expected and got."""
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`"; did you mean 'x'?"`, or the list of what there is when nothing is close.  Starts with a separator."""
+LISTED = 12
+"""Names that an error lists."""
+
+
+def did_you_mean(name: str, known: Iterable[str], command: str = "") -> str:
+    """`"; did you mean 'x'?"`, or what there is when nothing is close.  Starts with a separator.
+
+    Of many names the first are listed, and `command`, which lists all.
+    """
     names = sorted(known)
     close = get_close_matches(name, names, n=1)
-    return f"; did you mean {close[0]!r}?" if close else f"; expected one of {', '.join(names)}"
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    if len(names) <= LISTED:
+        return f"; expected one of {', '.join(names)}"
+    rest = f"`{command}` lists all {len(names)}" if command else f"{len(names)} in all"
+    return f"; expected one of {', '.join(names[:LISTED])}, ... ({rest})"

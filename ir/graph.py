@@ -244,10 +244,11 @@ class Node:
     def previous(self) -> Node | None:
         return self._prev
 
-    def all_graphs(self) -> Iterator[Graph]:
+    def all_graphs(self) -> tuple[Graph, ...]:
         """Every sub-graph, in declaration order."""
-        for graphs in self.graphs.values():
-            yield from graphs
+        if not self.graphs:  # nearly every node, and every pass asks
+            return ()
+        return tuple(graph for graphs in self.graphs.values() for graph in graphs)
 
     def comes_before(self, other: Node) -> bool:
         """Whether this node stands before `other` in their common graph."""
@@ -342,8 +343,8 @@ class Graph:
                 stack.pop()
                 continue
             yield node
-            for graph in reversed(list(node.all_graphs())):
-                stack.append(graph.nodes)
+            if node.graphs:
+                stack.extend(graph.nodes for graph in reversed(node.all_graphs()))
 
     def encloses(self, other: Graph | None) -> bool:
         """Whether `other` is this graph or nested in it."""
@@ -418,6 +419,7 @@ def graphs_inside(root: Graph) -> list[Graph]:
         graph = stack.pop()
         order.append(graph)
         for node in graph.nodes:
-            stack.extend(node.all_graphs())
+            if node.graphs:
+                stack.extend(node.all_graphs())
     order.reverse()
     return order

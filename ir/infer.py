@@ -169,7 +169,10 @@ def infer(
 
 
 def _as_fact(result: Any) -> Fact:
-    return result if isinstance(result, Fact) else Fact(result)
+    fact = result if isinstance(result, Fact) else Fact(result)
+    if isinstance(fact.type, TensorType) and any(isinstance(d, int) and d < 0 for d in fact.type.dims or ()):
+        raise InferenceError(f"the result {fact.type} would have a negative size")
+    return fact
 
 
 def _infer_by_decomposition(

@@ -144,6 +144,15 @@ class Model:
         self.derived.append(constant)
         return constant
 
+    def derivation(self, constant: Constant) -> Value | None:
+        """The value of `init` that a derived constant stands for; None for any other constant."""
+        for _ in range(2):
+            if constant.index < len(self.derived) and self.derived[constant.index] is constant:
+                return self.init._outputs[constant.index]
+            for index, derived in enumerate(self.derived):  # the list has changed since these were set
+                derived.index = index
+        return None
+
     def clear_init(self) -> None:
         """Empty `init`, once every derived constant has contents of its own."""
         if any(c.data is None for c in self.derived):

@@ -293,7 +293,7 @@ def operator(name: str, *, family: str, traits: Trait, since: int = 1) -> Callab
 
 def _check_definition(op: Operator) -> None:
     if op.family not in FAMILIES:
-        raise IrcError(f"operator {op.name}: no family {op.family!r}{did_you_mean(op.family, FAMILIES)}")
+        raise IrcError(f"operator {op.name}: no family {op.family!r}{did_you_mean(op.family, FAMILIES, 'irc ops')}")
     if op.is_pure == op.has_effects:
         raise IrcError(f"operator {op.name} must be either PURE or have EFFECTS")
     if not op.doc:
@@ -331,7 +331,7 @@ def get(name: str) -> Operator:
     """The operator called `name`; IrcError with a suggestion if there is none, or its plug-in is missing or broken."""
     found = find(name)
     if found is None:
-        raise IrcError(f"no operator is called {name!r}{missing_plugin(name) or did_you_mean(name, _TABLE)}")
+        raise IrcError(f"no operator is called {name!r}{missing_plugin(name) or did_you_mean(name, _TABLE, 'irc ops')}")
     return found
 
 

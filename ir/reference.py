@@ -68,7 +68,12 @@ class ReferenceContext:
         return tuple(self._evaluator.concrete(r.type, self._frame) for r in self.node.results)
 
     def clamped(self, indices: Array, size: int) -> Array:
-        """Indices in [-size, size) with negative ones counted from the end; others clamp to the nearest end."""
+        """Indices in [-size, size) with negative ones counted from the end; others clamp to the nearest end.
+
+        InputError if there are indices but nothing they could point to.
+        """
+        if indices.size and not size:
+            raise InputError(f"{self.node.label}: an axis of 0 elements has none to take")
         wide = indices.astype(np.int64)
         wide = np.where(wide < 0, wide + size, wide)
         return np.clip(wide, 0, max(size - 1, 0))

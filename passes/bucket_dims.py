@@ -13,7 +13,7 @@ from ..ir import dims as sizes
 from ..ir import dtypes, types
 from ..ir.buckets import NO_RULE, BucketContext, Refusal, bucketed, has_rule
 from ..ir.clone import clone_model
-from ..ir.dims import Dim, DimError
+from ..ir.dims import Dim, DimError, Size
 from ..ir.errors import InferenceError, InputError
 from ..ir.facts import Fact
 from ..ir.graph import Node, Value
@@ -26,6 +26,10 @@ from .manager import Level, Pass, register
 
 SIZE_ROLE = "true_size"
 """The mark of the inputs, behind all others, that take the true sizes; `dim` is the symbol."""
+
+
+ONES = "bucket.ones"
+"""Metadata of a function: sizes, separated by semicolons, whose capacities must be 1 just where they are 1."""
 
 
 @dataclass(frozen=True)
@@ -102,19 +106,24 @@ def _apply(model: Model, function: Function, names: Collection[str], rewriter: R
     faults: dict[str, str] = {}
     for name, why in _unfit(function, names):
         faults.setdefault(name, why)
+    function.input_attributes += [{} for _ in function.inputs[len(function.input_attributes) :]]
     true = {n: function.add_input(TensorType(dtypes.i64, ()), f"size_{n}", role=SIZE_ROLE, dim=n) for n in names}
     for value in _values(function):
         _forget_sizes(value, names)
+    ones: dict[Size, None] = {}
     for node in [n for n in function.body.walk() if touches(n, names)]:
-        ctx = BucketContext(rewriter.before(node), true, node)
+        ctx = BucketContext(rewriter.before(node), true, node, ones)
         try:
             values = bucketed(ctx)
         except (Refusal, InferenceError, DimError) as error:
-            for name in mentioned(node, names):
+            blamed = {s for d in getattr(error, "sizes", ()) for s in sizes.symbols(d)}
+            for name in blamed.intersection(names) or mentioned(node, names):
                 faults.setdefault(name, f"{node.label}: {str(error).removeprefix(f'{node.label}: ')}")
         else:
             if values is not None:
                 rewriter.replace(node, values)
+    if ones:
+        function.metadata[ONES] = "; ".join(map(str, ones))
     return faults
 
 

@@ -122,7 +122,7 @@ def _merge_nodes(root: Graph, rewriter: Rewriter, effects: Effects, across_graph
                 del scope.table[key]
             stack.pop()
             continue
-        scope.inner = list(node.all_graphs())[::-1]
+        scope.inner = list(reversed(node.all_graphs()))
         found = key_of(node, effects)
         if found is None:
             continue

@@ -65,7 +65,7 @@ class Effects:
             return True
         if node.op.name == "call":
             return self._functions.get(node.keywords["callee"], True)
-        return any(self._graphs.get(g, True) for g in node.all_graphs())
+        return bool(node.graphs) and any(self._graphs.get(g, True) for g in node.all_graphs())
 
 
 def functions_in_call_order(model: Model, *starts: str) -> list[str]:

@@ -57,12 +57,12 @@ class Fold(Pass):
 
 def _depends_on_constants_only(node: Node) -> bool:
     """Pure, plain, of static type, and all operands constants."""
+    if not all(v is None or isinstance(v, Constant) for v in node.operands):
+        return False
     op = node.op
     if not op.is_pure or any(node.all_graphs()) or op.family == "random" or op.name in _UNTOUCHED:
         return False
     if op.traits & (Trait.HOST | Trait.LATE):
-        return False
-    if not all(v is None or isinstance(v, Constant) for v in node.operands):
         return False
     static = all(isinstance(r.type, TensorType) and r.type.is_static for r in node.results)
     return static and not any(map(_is_symbolic, node.attributes.as_dict().values()))

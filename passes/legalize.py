@@ -6,6 +6,7 @@ A target that refuses `call` gets every call inlined first.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..ir import dims as sizes
@@ -52,10 +53,15 @@ def legalize(model: Model, capabilities: Capabilities) -> LegalizeReport:
     UnsupportedError has one diagnostic for each (operator, reason) that remains: how many nodes, and the first.
     """
     report, refused = try_legalize(model, capabilities)
-    if refused:
-        raise UnsupportedError(_diagnostic(capabilities.name, row) for row in refused)
+    report_refused(capabilities.name, refused)
     set_level(model, Level.LEGAL)
     return report
+
+
+def report_refused(target: str, refused: Sequence[Refused]) -> None:
+    """UnsupportedError with a diagnostic for each row, if there is one."""
+    if refused:
+        raise UnsupportedError(_diagnostic(target, row) for row in refused)
 
 
 def try_legalize(model: Model, capabilities: Capabilities) -> tuple[LegalizeReport, list[Refused]]:

@@ -136,7 +136,7 @@ def get_pass(name: str) -> type[Pass]:
     try:
         return _REGISTRY[name]
     except KeyError:
-        raise IrcError(f"no pass is called {name!r}{did_you_mean(name, _REGISTRY)}") from None
+        raise IrcError(f"no pass is called {name!r}{did_you_mean(name, _REGISTRY, 'irc passes')}") from None
 
 
 def all_passes() -> Iterable[type[Pass]]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeAlias
 
 from ..ir.clone import clone_model
+from ..ir.collection import collection_paused
 from ..ir.errors import AssumptionError, InputError, IrcError, UnsupportedError, VerifyError
 from ..ir.model import Model
 from ..ir.rewrite import Rewriter
@@ -324,6 +325,7 @@ class _Run:
         raise PassError(f"the pass {step.name!r} {wrong}: {said}\n  note: {note}", step.name, path) from error
 
 
+@collection_paused()
 def run_pipeline(
     model: Model,
     pipeline: Pipeline,
@@ -354,6 +356,7 @@ def run_pipeline(
     return report
 
 
+@collection_paused()
 def run_passes(
     model: Model,
     pipeline: str | Pipeline | Sequence[Pass] = DEFAULT,

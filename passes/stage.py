@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from ..ir import dims as sizes
 from ..ir import late
@@ -19,13 +20,15 @@ from ..ir.dims import Dim, Size
 from ..ir.errors import Diagnostic, InferenceError, UnsupportedError
 from ..ir.facts import Fact, NeedsInts, data_of_ints, fact_of_data
 from ..ir.graph import Constant, Graph, Node, Value
-from ..ir.model import Function, Model
+from ..ir.model import Function, Model, fresh_name
 from ..ir.operators import Trait
 from ..ir.settled import settled
 from ..ir.types import NeedsRank, OptionalType, SequenceType, TensorType, Type, symbols
 from .specialize import Step, _run, _Scope, _Specializer
 
 CONTROL = ("if", "case", "while")
+
+_Key = TypeVar("_Key")
 
 
 def is_tensor(type_: Type) -> bool:
@@ -51,7 +54,8 @@ class Left:
 
     `items` are nodes in order, each with the number of the model it comes from (0: the graph's own; a late node that
     was typed brings its own), `sizes` what the symbols of each of these models are.  `aliases` says which value stands
-    for another one, `frozen` holds contents that the host has read.
+    for another one, `frozen` holds contents that the host has read, `rounded` the sizes that values stand for which
+    the host has read to bind dims: symbols, if what follows is to be the same for many.
     """
 
     items: tuple[tuple[Node, int], ...]
@@ -60,6 +64,7 @@ class Left:
     aliases: Mapping[Value, Value] = field(default_factory=dict)
     frozen: Mapping[Value, Data] = field(default_factory=dict)
     models: tuple[Model, ...] = ()
+    rounded: Mapping[Value, Size] = field(default_factory=dict)
 
     def resolve(self, value: Value) -> Value:
         """The value that stands for `value`."""
@@ -89,9 +94,38 @@ def start(graph: Graph, known: Mapping[str, Size]) -> Left:
     return Left(tuple((n, 0) for n in graph.nodes), graph.outputs, {0: dict(known)})
 
 
-def after_reading(left: Left, contents: Mapping[Value, Data]) -> Left:
-    """What is left, with contents of values that the host has read."""
-    return replace(left, frozen={**left.frozen, **contents})
+def after_reading(left: Left, contents: Mapping[Value, Data], rounded: Mapping[Value, Size] | None = None) -> Left:
+    """What is left, with contents of values that the host has read, and sizes that others stand for."""
+    return replace(left, frozen={**left.frozen, **contents}, rounded={**left.rounded, **(rounded or {})})
+
+
+def with_sizes(left: Left, numbers: Mapping[str, int]) -> Left:
+    """What is left, with numbers for some symbols that sizes stand for."""
+
+    def settled(mapping: Mapping[_Key, Size]) -> dict[_Key, Size]:
+        return {key: sizes.substitute(size, numbers) for key, size in mapping.items()}
+
+    return replace(left, sizes={k: settled(v) for k, v in left.sizes.items()}, rounded=settled(left.rounded))
+
+
+def rounded_sizes(left: Left) -> set[str]:
+    """Symbols that sizes stand for."""
+    mappings: list[Iterable[Size]] = [left.rounded.values(), *(m.values() for m in left.sizes.values())]
+    return {s for mapping in mappings for size in mapping for s in _symbols(size)}
+
+
+def only_bind(left: Left, reads: Iterable[Value]) -> dict[Value, str]:
+    """Which of the values that the host reads do nothing but bind a dim, and a symbol that no size has yet for each."""
+    taken = dict.fromkeys(s for m in left.sizes.values() for s, d in m.items() for s in (s, *_symbols(d)))
+    out: dict[Value, str] = {}
+    for value in reads:
+        users = [n for n, _ in left.items if any(v is not None and left.resolve(v) is value for v in n.operands)]
+        binding = [n for n in users if n.op.name == "bind_dim"]
+        if binding and not any(Trait.LATE in n.op.traits for n in users):
+            name = fresh_name(f"{binding[0].keywords['dim']}_read", taken)
+            taken[name] = None
+            out[value] = name
+    return out
 
 
 def next_stage(source: Model, left: Left, known: Mapping[Value, Type]) -> Stage:
@@ -134,6 +168,7 @@ class _Writer(_Specializer):
         self.frozen_now = dict(left.frozen)
         self.sizes = {k: dict(v) for k, v in left.sizes.items()}
         self.models = list(left.models)
+        self.symbols = rounded_sizes(left)
 
     # What is there
 
@@ -190,7 +225,8 @@ class _Writer(_Specializer):
     def reads_at_hand(self) -> tuple[Value, ...]:
         """Operands of freeze and bind_dim that can be read before anything runs."""
         wanted = [self.resolve(n.operands[0]) for n, _ in self.left.items if n.op.name in ("freeze", "bind_dim")]  # type: ignore[arg-type]  # both have an operand
-        return tuple(dict.fromkeys(v for v in wanted if v in self.known and v not in self.left.frozen))
+        known = {*self.left.frozen, *self.left.rounded}
+        return tuple(dict.fromkeys(v for v in wanted if v in self.known and v not in known))
 
     def write_all(self, *, within: bool) -> None:
         """Write what can run now.  `within`: sub-graphs whose late nodes hang on sizes alone are written whole."""
@@ -286,6 +322,9 @@ class _Writer(_Specializer):
     def bind(self, node: Node, origin: int) -> None:
         operand = self.resolve(node.operands[0])  # type: ignore[arg-type]  # it has one
         data = self.frozen_now.get(operand)
+        if data is None and node.op.name == "bind_dim" and operand in self.left.rounded:
+            self.sizes[origin][node.keywords["dim"]] = self.left.rounded[operand]
+            return
         if data is None and operand not in self.host_results:
             data = self.contents(self.value(operand, _Scope(self.main, {})))
         if data is None:
@@ -316,6 +355,7 @@ class _Writer(_Specializer):
         # Sub-graphs that come along mention the sizes of where the late node stood.
         bound = {n.keywords["dim"] for n in model.main.body.walk() if n.op.name == "bind_dim"}
         outer = self.sizes[origin] if any(node.all_graphs()) else {}
+        outer = {**{s: sizes.symbol(s) for s in self.symbols}, **outer}
         self.sizes[number] = {name: size for name, size in outer.items() if name not in bound}
         self.models.append(model)
         given = [*(v for v in node.operands if v is not None), *late.captures(k["graphs"])]
@@ -342,11 +382,15 @@ class _Writer(_Specializer):
             if v in self.written and v not in here and v not in self.frozen_now
         ]
         results = {v: self.written[v] for v in outputs}
-        left = Left(tuple(self.items), self.left.outputs, self.sizes, self.aliases, self.frozen_now, tuple(self.models))
+        left = Left(
+            tuple(self.items), self.left.outputs, self.sizes, self.aliases, self.frozen_now, tuple(self.models),
+            self.left.rounded,
+        )  # fmt: skip
         model = None
         if outputs:
             self.main.body.set_outputs(list(results.values()))
             self.main.output_names = [f"y{i}" for i in range(len(outputs))]
+            self.main.dims = sorted(self.symbols)
             self.model.add_function(self.main)
             model = self.model
         elif not self.host and not self.reads and self.items:
@@ -355,13 +399,14 @@ class _Writer(_Specializer):
 
 
 def mentioned(node: Node) -> set[str]:
-    """Symbols in the attributes of a node and of the nodes in its sub-graphs; `bind_dim` inside makes no difference."""
+    """Symbols in the attributes of a node and its sub-graphs' nodes, but those that a `bind_dim` inside binds."""
     out: set[str] = set()
-    for one in (node, *(n for graph in node.all_graphs() for n in graph.walk())):
+    inside = [n for graph in node.all_graphs() for n in graph.walk()]
+    for one in (node, *inside):
         for name, kind in one.op.kinds.items():
             if kind.base in ("size", "type"):
                 out.update(_symbols(one.attributes.as_dict()[name]))
-    return out
+    return out.difference(n.keywords["dim"] for n in inside if n.op.name == "bind_dim")
 
 
 def _symbols(value: object) -> set[str]:

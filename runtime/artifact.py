@@ -1,8 +1,11 @@
 """Artifacts: a folder with a compiled model that runs without compiling again.
 
-    manifest.json     target, options, versions, entry types, programs by dims, hashes of everything else
+    manifest.json     target, options, versions, entry types, programs by dims, segments, hashes of everything else
     model.ir          the model with its weights, `init` evaluated (canonical, or legal for a shape-polymorphic target)
-    compiled/<id>/    the emitted code of one program and what the target needs to load it
+    compiled/<id>/    the emitted code of one program or segment and what the target needs to load it
+
+An entry that runs in stages has no programs but segments, found again by a digest of what they do: stages are worked
+out anew from the model, and whatever was compiled before is not compiled again.
 
 Loading an artifact runs code, so every file is checked against the manifest first, and a program's once more when it is
 loaded.  A program's folder is called by a digest of its dims and files, so another program never stands in its place.
@@ -32,15 +35,19 @@ from ..ir.reference import Evaluator
 from ..ir.rewrite import Rewriter
 from ..ir.verify import check as check_model
 from .backend import Backend
+from .buckets import SHAPES
 from .report import Report
 
 if TYPE_CHECKING:
     from .executable import Executable
 
-FORMAT = 2
+FORMAT = 3
 """Version of the folder layout and manifest."""
 
-MANIFEST, MODEL = "manifest.json", "model.ir"
+MANIFEST, MODEL, ROOM = "manifest.json", "model.ir", "compiled"
+
+OF_ONE_PROCESS = ("seconds", "segments", "host_steps", "host_operators")
+"""What a report says of one executable's runs, not of the model."""
 
 _ROOMS = re.compile(r"compiled/[0-9a-f]{16}/[^/]+")
 
@@ -93,16 +100,18 @@ def save(executable: Executable, path: Path) -> None:
 
 def _save(executable: Executable, path: Path) -> None:
     backend = executable.backend
-    if not backend.per_shape:
+    if not backend.per_shape and not executable.is_staged:
         executable.specialize()
     if path.exists() and not (path / MANIFEST).is_file():
         raise IrcError(f"{path} exists and is no artifact; choose another name or remove it")
     path.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
-        model = executable.model if backend.per_shape else executable.legal_model
+        model = executable.model if backend.per_shape or executable.is_staged else executable.legal_model
         save_model(evaluate_init(model), work / MODEL)
-        rows = list(_save_programs(executable, work))
+        (work / ROOM).mkdir()
+        rows = [] if executable.is_staged else list(_save_programs(executable, work))
+        segments = list(_save_segments(executable, work)) if executable.is_staged else []
         report = executable.report.as_dict()
         manifest = {
             "format": FORMAT,
@@ -111,8 +120,10 @@ def _save(executable: Executable, path: Path) -> None:
             "entry": executable.entry.name,
             "inputs": {n: str(t) for n, t in executable.input_types.items()},
             "outputs": {n: str(t) for n, t in executable.output_types.items()},
+            "shapes": executable.shapes,
             "programs": rows,
-            "report": {k: v for k, v in report.items() if k != "seconds"},
+            "segments": segments,
+            "report": {k: v for k, v in report.items() if k not in OF_ONE_PROCESS},
             "files": {name: _digest(work / name) for name in _files(work)},
         }
         (work / MANIFEST).write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n")
@@ -128,8 +139,7 @@ def _save(executable: Executable, path: Path) -> None:
 def _save_programs(executable: Executable, work: Path) -> Iterator[dict[str, Any]]:
     """Write all programs, also those of the executable's own artifact that nobody called; rows of the manifest."""
     programs = executable.programs
-    room = work / "compiled"
-    room.mkdir()
+    room = work / ROOM
     for number, key in enumerate({**dict.fromkeys(executable.stored), **programs}):
         folder = room / str(number)
         stored = executable.stored.get(key)
@@ -140,7 +150,25 @@ def _save_programs(executable: Executable, work: Path) -> Iterator[dict[str, Any
             (programs.get(key) or executable.program_for(dict(key))).save(folder)
         name = _program_name(dict(key), {f: _digest(folder / f) for f in _files(folder)})
         folder.rename(room / name)
-        yield {"dims": dict(key), "folder": f"compiled/{name}"}
+        yield {"dims": dict(key), "folder": f"{ROOM}/{name}"}
+
+
+def _save_segments(executable: Executable, work: Path) -> Iterator[dict[str, Any]]:
+    """Write all segments, also those of the executable's own artifact that nobody ran; rows of the manifest."""
+    compiler = executable.compiler
+    for digest in sorted({*compiler.known, *compiler.stored}):
+        folder = work / ROOM / "new"
+        stored = compiler.stored.get(digest)
+        if digest in compiler.known:
+            folder.mkdir()
+            compiler.save(digest, folder)
+        elif stored is not None and stored.is_intact():
+            shutil.copytree(stored.folder, folder)
+        else:
+            continue
+        name = _program_name({"segment": digest}, {f: _digest(folder / f) for f in _files(folder)})
+        folder.rename(work / ROOM / name)
+        yield {"segment": digest, "folder": f"{ROOM}/{name}"}
 
 
 def _replace(work: Path, path: Path) -> None:
@@ -171,7 +199,7 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def _program_name(dims: Mapping[str, int], files: Mapping[str, str]) -> str:
+def _program_name(dims: Mapping[str, int | str], files: Mapping[str, str]) -> str:
     text = json.dumps([sorted(dims.items()), sorted(files.items())])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -201,7 +229,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         raise FormatError(f"{file}: artifact format {found!r}; this irc reads format {FORMAT}")
     expected = {
         "target": str, "versions": dict, "entry": str, "programs": list, "files": dict, "inputs": dict,
-        "outputs": dict, "report": dict,
+        "outputs": dict, "report": dict, "segments": list, "shapes": str,
     }  # fmt: skip
     for key, kind in expected.items():
         if not isinstance(manifest.get(key), kind):
@@ -234,8 +262,13 @@ def load(path: Path, backend: Backend, manifest: dict[str, Any]) -> Executable:
     entry = model.entry(manifest["entry"])
     names = set(entry.dims) if backend.per_shape else set()
     stored = dict(_stored(path, row, names, manifest["files"]) for row in manifest["programs"])
+    segments = dict(_stored_segment(path, row, manifest["files"]) for row in manifest["segments"])
+    if manifest["shapes"] not in SHAPES:
+        raise FormatError(f"{file}: 'shapes' must be one of {', '.join(SHAPES)}, got {manifest['shapes']!r}")
     report = Report.from_dict(manifest["report"])
-    executable = Executable(model, backend, entry=entry.name, stored=stored, report=report)
+    executable = Executable(
+        model, backend, entry=entry.name, stored=stored, segments=segments, report=report, shapes=manifest["shapes"]
+    )
     for key, types in (("inputs", executable.input_types), ("outputs", executable.output_types)):
         if manifest[key] != {n: str(t) for n, t in types.items()}:
             raise FormatError(f"{file}: its {key} are not those of @{entry.name} in {MODEL}")
@@ -254,10 +287,24 @@ def _stored(
     if set(dims) != names or not all(type(v) is int and v >= 0 for v in dims.values()):
         expected = f"a size for each of {', '.join(sorted(names))}" if names else "none"
         raise FormatError(f"{file}: program {folder} has the dims {dims}, expected {expected}")
+    return tuple(sorted(dims.items())), _room(path, folder, dims, files)
+
+
+def _stored_segment(path: Path, row: Any, files: Mapping[str, str]) -> tuple[str, StoredProgram]:
+    """A row of the manifest's segments, checked."""
+    digest = row.get("segment") if isinstance(row, dict) else None
+    folder = row.get("folder") if isinstance(row, dict) else None
+    if not isinstance(digest, str) or not isinstance(folder, str):
+        raise FormatError(f"{path / MANIFEST}: segment {row!r} must have a digest and a folder")
+    return digest, _room(path, folder, {"segment": digest}, files)
+
+
+def _room(path: Path, folder: str, what: Mapping[str, int | str], files: Mapping[str, str]) -> StoredProgram:
+    """The folder of a program, if it is the one that `what` and the files in it make."""
     own = {name.rpartition("/")[2]: digest for name, digest in files.items() if name.startswith(folder + "/")}
-    if not own or folder != f"compiled/{_program_name(dims, own)}":
-        raise FormatError(f"{file}: the folder {folder} is not that of a program with the dims {dims}")
-    return tuple(sorted(dims.items())), StoredProgram(path / folder, own)
+    if not own or folder != f"{ROOM}/{_program_name(what, own)}":
+        raise FormatError(f"{path / MANIFEST}: the folder {folder} is not that of a program with the dims {dict(what)}")
+    return StoredProgram(path / folder, own)
 
 
 def _digest(file: Path) -> str:

@@ -17,7 +17,7 @@ from ..ir.binding import bind_dims
 from ..ir.dims import Size
 from ..ir.model import Function, Value
 from ..ir.types import TensorType
-from ..passes.bucket_dims import SIZE_ROLE
+from ..passes.bucket_dims import ONES, SIZE_ROLE
 from .backend import Backend, Program
 
 SHAPES = ("exact", "bucket")
@@ -47,8 +47,9 @@ class Rounding:
     def __init__(self, function: Function) -> None:
         self.function = function
         marks = function.input_attributes
+        self._ones = [sizes.parse(t) for t in function.metadata.get(ONES, "").split("; ") if t]
         self.dims = tuple(m["dim"] for m in marks if m.get("role") == SIZE_ROLE)
-        self.inputs = function.inputs[: len(marks) - len(self.dims)]
+        self.inputs = function.inputs[: len(function.inputs) - len(self.dims)]
 
     @cached_property
     def outputs(self) -> list[tuple[Size, ...] | None]:
@@ -60,13 +61,21 @@ class Rounding:
         dims = value.type.dims if isinstance(value.type, TensorType) else None
         return dims if dims and not all(sizes.names_no(d, self.dims) for d in dims) else None
 
+    def true(self, bound: Mapping[str, int]) -> list[Any]:
+        """The inputs behind all others."""
+        return [np.array(bound[n], np.int64) for n in self.dims]
+
     def rounded(self, bound: Mapping[str, int]) -> dict[str, int]:
         """Capacities of the dims that have some, the others as they are.
 
-        All stay if a relation that the model needs does not hold for capacities.
+        All stay if capacities break a relation that the model needs, or would broadcast in another way.
         """
         out = {n: capacity(v) if n in self.dims else v for n, v in bound.items()}
-        return out if holds(self.function, out) else dict(bound)
+        return out if holds(self.function, out) and self._repeats_alike(bound, out) else dict(bound)
+
+    def _repeats_alike(self, bound: Mapping[str, int], capacities: Mapping[str, int]) -> bool:
+        pairs = ((sizes.evaluate(d, bound), sizes.evaluate(d, capacities)) for d in self._ones)
+        return all((a == 1) == (b == 1) for a, b in pairs)
 
 
 def holds(function: Function, bound: Mapping[str, int]) -> bool:
@@ -136,8 +145,7 @@ class BucketedProgram:
             found = self._known[key] = self._shapes(key)
         bound, wanted, given = found
         filled = [fitted(a, s, self._backend.to_numpy) for a, s in zip(arguments, wanted, strict=True)]
-        true = [np.array(bound[n], np.int64) for n in self._rounding.dims]
-        results = self._program.run([*filled, *true], as_numpy)
+        results = self._program.run([*filled, *self._rounding.true(bound)], as_numpy)
         return [r if s is None else cut(r, s) for r, s in zip(results, given, strict=True)]
 
     def _shapes(self, shapes: Sequence[tuple[int, ...]]) -> tuple[dict[str, int], list[Any], list[Any]]:

@@ -12,20 +12,24 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..ir.binding import bind_dims, check_assumptions
 from ..ir.dims import DimError
 from ..ir.dtypes import DType
-from ..ir.errors import AssumptionError, InputError, IrcError, did_you_mean
+from ..ir.errors import AssumptionError, InferenceError, InputError, IrcError, did_you_mean
 from ..ir.model import Function, Model, Value
 from ..ir.types import TensorType
 from .artifact import StoredProgram, save
 from .backend import Backend, Program
+from .buckets import SHAPES, BucketedProgram, Rounding, candidates
 from .outputs import Outputs
 from .report import Report
+
+if TYPE_CHECKING:
+    from .segments import Compiler
 
 KEY_ROLE = "random_key"
 """The mark of inputs behind all others that the executable fills with a fresh u32[2] at each call."""
@@ -47,7 +51,8 @@ class Executable:
 
     `compile_count` counts compilations, `load_count` programs restored from an artifact instead.  At most `capacity`
     programs are kept; the one that has not been called for longest goes first.  `seed` fixes the keys of random
-    operators that have no seed of their own.
+    operators that have no seed of their own.  With `shapes="bucket"` sizes are rounded up to powers of two where the
+    operators allow it, see `runtime.buckets`; the report says which are and why others are not.
     """
 
     def __init__(
@@ -59,12 +64,20 @@ class Executable:
         capacity: int = 64,
         report: Report | None = None,
         stored: Mapping[Dims, StoredProgram] | None = None,
+        segments: Mapping[str, StoredProgram] | None = None,
         seed: int | None = None,
+        shapes: str = "exact",
     ) -> None:
-        self.model = model
+        if shapes not in SHAPES:
+            raise InputError(f"shapes must be one of {', '.join(SHAPES)}, got {shapes!r}")
         self.backend = backend
-        self.entry: Function = model.entry(entry)
+        self.shapes = shapes
         self.report = report if report is not None else Report()
+        self.model = model
+        self.entry: Function = model.entry(entry)
+        if shapes == "bucket" and stored is None and not self.is_staged:
+            self._round_up()
+        self._rounding = Rounding(self.entry)
         self.compile_count = 0
         self.load_count = 0
         self._capacity = capacity
@@ -72,11 +85,14 @@ class Executable:
         self._calls: dict[Key, tuple[Program, Dims]] = {}
         self._programs: OrderedDict[Dims, Program] = OrderedDict()
         self._stored = dict(stored or {})
+        self._stored_segments = dict(segments or {})
         self._lock = threading.Lock()
         self._in_flight: dict[Dims, threading.Lock] = {}
+        self._unfit: set[Dims] = set()
         marks = self.entry.input_attributes
+        self._inputs = self._rounding.inputs
         self._hidden = sum(m.get("role") == KEY_ROLE for m in marks)
-        self._names = tuple(self.entry.input_names[: len(marks) - self._hidden])
+        self._names = tuple(self.entry.input_names[: len(self._inputs) - self._hidden])
         self._keys = np.random.SeedSequence(seed)
         self._positions = {n: i for i, n in enumerate(self._names)}
         self._output_names = tuple(self.entry.output_names)
@@ -84,11 +100,27 @@ class Executable:
             raise IrcError(f"outputs of @{self.entry.name} share a name: {', '.join(self._output_names)}; rename them")
 
     @cached_property
-    def _staged(self) -> bool:
+    def is_staged(self) -> bool:
         """Whether the entry runs in stages, with the host's help."""
         from .staging import needs_staging
 
         return needs_staging(self.entry, self.backend)
+
+    def _round_up(self) -> None:
+        """Have the entry take capacities for its dims, as far as its operators allow."""
+        from ..passes.bucket_dims import bucket_dims
+
+        started = time.perf_counter()
+        name, readable = self.entry.name, candidates(self.entry)
+        done = bucket_dims(self.model, name, readable)
+        self.report.bucketed = list(done.dims)
+        self.report.exact = {
+            **{n: "no input has a dim of just this size" for n in self.entry.dims if n not in readable}, **done.exact
+        }  # fmt: skip
+        if done.dims:
+            self.model = done.model
+            self.entry = done.model.entry(name)
+        self.report.add_time("bucket", time.perf_counter() - started)
 
     @property
     def input_types(self) -> dict[str, Any]:
@@ -108,7 +140,7 @@ class Executable:
             program, dims = self._calls[tuple([(a.__class__, a.shape, a.dtype) for a in ordered])]
             self._programs.move_to_end(dims)
         except (KeyError, AttributeError, TypeError):
-            arrays = [self._as_array(v, a) for v, a in zip(self.entry.inputs, ordered, strict=True)]
+            arrays = [self._as_array(v, a) for v, a in zip(self._inputs, ordered, strict=True)]
             program = self._checked(arrays, all(a is b for a, b in zip(arrays, ordered, strict=True)))
             ordered = arrays
         given = ordered[: len(self._names)]
@@ -161,7 +193,7 @@ class Executable:
 
         The next call with arguments of the same classes, shapes and types finds it at once, if none needed converting.
         """
-        tensors = [isinstance(v.type, TensorType) for v in self.entry.inputs]
+        tensors = [isinstance(v.type, TensorType) for v in self._inputs]
         bound = self.bind(
             [tuple(a.shape) if t else None for a, t in zip(arguments, tensors, strict=True)],
             [self._dtype(a) if t else None for a, t in zip(arguments, tensors, strict=True)],
@@ -187,24 +219,41 @@ class Executable:
         self, shapes: Sequence[tuple[int, ...] | None], dtypes: Sequence[DType | None] | None = None
     ) -> dict[str, int]:
         """Values of the entry's dims for these input shapes; InputError or AssumptionError says what does not fit."""
-        for value, dtype in zip(self.entry.inputs, dtypes or (), strict=dtypes is not None):
+        for value, dtype in zip(self._inputs, dtypes or (), strict=dtypes is not None):
             type_ = value.type
             if isinstance(type_, TensorType) and dtype is not type_.dtype:
                 raise InputError(
                     f"input {value.name!r} expects {type_}, got element type {dtype}; "
                     f"convert it with .astype({type_.dtype.numpy.name!r})"
                 )
+        shapes = [*shapes, *[()] * len(self._rounding.dims)]
         numbers = {k: v for k, v in bind_dims(self.entry, shapes).items() if isinstance(v, int)}
         check_assumptions(self.entry, numbers)
         return numbers
 
     def _key(self, bound: Mapping[str, int]) -> Dims:
         """What `_programs` has the program for these dims under."""
-        return tuple(sorted(bound.items())) if self.backend.per_shape and not self._staged else ()
+        if not self.backend.per_shape or self.is_staged:
+            return ()
+        return tuple(sorted(self._chosen(bound).items()))
+
+    def _chosen(self, bound: Mapping[str, int]) -> dict[str, int]:
+        """The sizes that the program for these dims is compiled for."""
+        rounded = self._rounding.rounded(bound) if self._rounding.dims else dict(bound)
+        return dict(bound) if tuple(sorted(rounded.items())) in self._unfit else rounded
 
     def _get(self, bound: Mapping[str, int]) -> Program:
         """The program for these dims; one thread compiles, others wait for it."""
         key = self._key(bound)
+        try:
+            return self._found(key)
+        except (InferenceError, AssumptionError, DimError):
+            if key == tuple(sorted(bound.items())) or not self._rounding.dims or not key:
+                raise
+            self._unfit.add(key)
+            return self._get(bound)
+
+    def _found(self, key: Dims) -> Program:
         with self._lock:
             program = self._programs.get(key)
             if program is not None:
@@ -239,11 +288,11 @@ class Executable:
             program = self.backend.load(stored.folder, self.model, self.entry.name, self._state)
             self.load_count += 1
             self.report.add_time("load", time.perf_counter() - started)
-            return program
-        if self._staged:
+            return self._wrapped(program)
+        if self.is_staged:
             from .staging import StagedProgram
 
-            return StagedProgram(self.model, self.entry, self.backend, self.report, self._state)
+            return StagedProgram(self.compiler, self.entry, self.shapes == "bucket")
         from .lower import lower
 
         legal = lower(self.model, self.entry.name, self.backend, dict(key), self.report)
@@ -253,13 +302,32 @@ class Executable:
         program = self.backend.compile(legal, self.entry.name, self._state)
         self.report.add_time("compile", time.perf_counter() - started)
         self.compile_count += 1
-        return program
+        return self._wrapped(program)
+
+    def _wrapped(self, program: Program) -> Program:
+        """The program as one that takes arrays of true sizes."""
+        if not self._rounding.dims:
+            return program
+        return BucketedProgram(program, self._rounding, self.backend, self._chosen)
+
+    @cached_property
+    def compiler(self) -> Compiler:
+        """What compiles and has compiled the segments of an entry that runs in stages."""
+        from .segments import Compiler
+
+        return Compiler(self.model, self.backend, self.report, self._state, self._stored_segments, self._segment_loaded)
+
+    def _segment_loaded(self, seconds: float) -> None:
+        self.load_count += 1
+        self.report.add_time("load", seconds)
 
     def prepare(self) -> None:
         """Ask the target's table about every node; compile if that needs no sizes.  UnsupportedError lists refusals."""
-        if self.backend.per_shape and self.entry.dims and not self._staged:
-            from .lower import lower
+        from .lower import check_stages, lower
 
+        if self.is_staged:
+            check_stages(self.model, self.entry.name, self.backend)
+        if self.backend.per_shape and self.entry.dims and not self.is_staged:
             lower(self.model, self.entry.name, self.backend, {}, self.report)
         else:
             self._get({})
@@ -274,7 +342,7 @@ class Executable:
     def program_for(self, bound: Mapping[str, int]) -> Program:
         """The program for these values of the entry's dims, by symbol; compiled if need be."""
         missing = [d for d in self.entry.dims if d not in bound]
-        if missing and self.backend.per_shape and not self._staged:
+        if missing and self.backend.per_shape and not self.is_staged:
             raise InputError(f"target {self.backend.name} needs every dim; unspecified: {', '.join(missing)}")
         check_assumptions(self.entry, bound)
         try:

@@ -33,6 +33,8 @@ def expand(
         raise source.fail(f"functions are nested more than {MAX_DEPTH} deep")
     if len(operands) > len(function.input):
         ctx.fail(f"takes {len(function.input)} inputs, got {len(operands)}")
+    if key in importer.functions and len(ctx.node.output) > len(function.output):
+        ctx.fail(f"has {len(function.output)} outputs, got {len(ctx.node.output)}")
     scope = Scope()
     scope.values.update(dict.fromkeys(function.input))
     scope.values.update(zip(function.input, operands, strict=False))
@@ -46,6 +48,8 @@ def expand(
     opsets = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in function.opset_import}
     inner = Frame(scope, {**frame.opsets, **opsets}, attributes, ctx.label, (*frame.expanding, key))
     importer.nodes(inner, ctx.build, _present(function, scope))
+    if key in importer.functions and (undefined := [name for name in function.output if not scope.find(name)]):
+        ctx.fail(f"the function's output {undefined[0]!r} is defined by none of its nodes")
     return [importer.value(scope, name, ctx.build) if scope.find(name) else None for name in function.output]
 
 

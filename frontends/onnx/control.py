@@ -24,7 +24,15 @@ def if_(ctx, condition, *, then_branch, else_branch):
     known = ctx.constant(condition)
     if known is not None:
         return ctx.inline(then_branch if bool(known.numpy().reshape(-1)[0]) else else_branch)
+    if not len(then_branch.output) == len(else_branch.output) == len(ctx.node.output):
+        ctx.fail(
+            f"has {len(ctx.node.output)} outputs, but its branches yield {len(then_branch.output)} and "
+            f"{len(else_branch.output)}"
+        )
     then, else_ = ctx.branches(then_branch, else_branch)
+    for a, b in zip(then.outputs, else_.outputs, strict=True):
+        if isinstance(a.type, TensorType) and isinstance(b.type, TensorType) and a.dtype is not b.dtype:
+            ctx.fail(f"its branches yield {a.type} and {b.type}; they must have one element type")
     if not all(_joins(a.type, b.type) for a, b in zip(then.outputs, else_.outputs, strict=True)):
         ctx.unknown.append(condition)
         raise NeedsInts("the branches differ in type, so the condition must be known")

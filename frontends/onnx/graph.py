@@ -22,7 +22,7 @@ from .check import Findings
 from .context import Context, Expanded, Refused
 from .reading import MAX_DEPTH, Source
 from .registry import MISSING, Entry
-from .schemas import check_attributes, check_counts, schema_of, type_mismatch
+from .schemas import check_attributes, check_counts, kind_of, schema_of, type_mismatch
 from .scope import POISON, Frame, InvalidNode, Poisoned, Scope, check_names, inner_graphs, label, ordered
 from .signature import type_of
 from .tensors import data_of, dense
@@ -61,7 +61,11 @@ class Importer:
         self.read: dict[Value, None] = {}
         self.drafts: list[Graph] = []
         self.frozen: dict[tuple[Graph, Value], Value] = {}
-        self.functions = {(domain_of(f.domain), f.name, f.overload): f for f in source.model.functions}
+        self.functions: dict[tuple[str, str, str], onnx.FunctionProto] = {}
+        for function in source.model.functions:
+            key = (domain_of(function.domain), function.name, function.overload)
+            if self.functions.setdefault(key, function) is not function:
+                raise source.fail(f"the function {function.name!r} of the domain {key[0]!r} is defined twice")
         self.hints = _element_types(source)
 
     def builder(self, graph: Graph, location: Location | None = None) -> Builder:
@@ -274,15 +278,16 @@ class Importer:
             current = stack.pop()
             domain = domain_of(current.domain)
             version = frame.opsets.get(domain, 0)
-            known = (
-                (domain, current.op_type, current.overload) in self.functions
-                or registry.find(domain, current.op_type, version) is not None
-                or bodies.has_body(domain, current.op_type, version)
-            )
-            if not known:
-                self.findings.add(
-                    domain, current.op_type, version, label(current), missing(domain, current.op_type, version)
-                )
+            local = (domain, current.op_type, current.overload) in self.functions
+            entry = None if local else registry.find(domain, current.op_type, version)
+            reasons = []
+            if entry is not None and not entry.open:
+                odd = (a.name for a in current.attribute if a.name not in entry.attributes | _IGNORED)
+                reasons = [f"the attribute {name!r} is not supported" for name in odd]
+            elif entry is None and not local and not bodies.has_body(domain, current.op_type, version):
+                reasons = [missing(domain, current.op_type, version)]
+            for reason in reasons:
+                self.findings.add(domain, current.op_type, version, label(current), reason)
             for graph in reversed(inner_graphs(current)):
                 stack.extend(reversed(graph.node))
 
@@ -314,14 +319,18 @@ class Importer:
                 if proto.ref_attr_name in frame.attributes:
                     out[proto.name] = frame.attributes[proto.ref_attr_name]
             elif proto.name not in _IGNORED:
-                out[proto.name] = self.attribute(frame, proto)
+                try:
+                    out[proto.name] = self.attribute(frame, proto)
+                except FormatError as error:
+                    fault = str(error).removeprefix(f"{self.source.label}: ")
+                    raise self.source.fail(f"node {label(node)!r} ({node.op_type}): {fault}") from None
         return out
 
     def attribute(self, frame: Frame, proto: onnx.AttributeProto) -> Any:
         """Strings as str, lists as tuples, tensors as Data, types as types; graphs stay as they are."""
         kinds = onnx.AttributeProto
         try:
-            match proto.type or _guessed_kind(proto):
+            match kind_of(proto):
                 case kinds.FLOAT:
                     return proto.f
                 case kinds.INT:
@@ -348,6 +357,8 @@ class Importer:
                     return type_of(proto.tp, proto.name, None, self.source)
         except UnicodeDecodeError:
             raise self.source.fail(f"the attribute {proto.name!r} is not UTF-8 text") from None
+        except ValueError as error:
+            raise self.source.fail(f"the attribute {proto.name!r} {error}") from None
         raise self.source.fail(f"the attribute {proto.name!r} has the unknown type {proto.type}")
 
 
@@ -368,24 +379,6 @@ def _check_signature(ctx: Context, entry: Entry, operands: Sequence[Value | None
 
 def _kind(value: Any) -> str:
     return "a list" if isinstance(value, tuple) else "text" if isinstance(value, str) else "a number"
-
-
-def _guessed_kind(proto: onnx.AttributeProto) -> int:
-    """The kind of an attribute written before AttributeProto had a type field."""
-    kinds = onnx.AttributeProto
-    for name, kind in (
-        ("f", kinds.FLOAT),
-        ("i", kinds.INT),
-        ("s", kinds.STRING),
-        ("t", kinds.TENSOR),
-        ("g", kinds.GRAPH),
-    ):
-        if proto.HasField(name):
-            return int(kind)
-    for name, kind in (("floats", kinds.FLOATS), ("strings", kinds.STRINGS), ("tensors", kinds.TENSORS)):
-        if len(getattr(proto, name)):
-            return int(kind)
-    return int(kinds.INTS)
 
 
 def _discard(rewriter: Rewriter, drafts: Sequence[Graph]) -> None:

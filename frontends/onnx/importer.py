@@ -50,6 +50,7 @@ def _imported(source: Source, name: str | None) -> tuple[Model, Report]:
     frame = Frame(Scope(), _opsets(source, importer))
     check_names(proto.graph, source)
     declare_initializers(frame.scope, proto.graph)
+    _check_defaults(source, frame.scope)
     _inputs(source, main, frame.scope)
     build = importer.builder(main.body)
     importer.nodes(frame, build, list(proto.graph.node))
@@ -69,6 +70,8 @@ def _opsets(source: Source, importer: Importer) -> dict[str, int]:
     out: dict[str, int] = {}
     for opset in source.model.opset_import:
         domain = domain_of(opset.domain)
+        if not (0 if domain else 1) <= opset.version < 2**31:
+            raise source.fail(f"imports the operator set of domain {domain!r} in version {opset.version}: no such set")
         if out.setdefault(domain, opset.version) != opset.version:
             raise source.fail(f"imports the operator set of domain {domain!r} twice: {out[domain]} and {opset.version}")
     if not source.model.opset_import:
@@ -76,7 +79,26 @@ def _opsets(source: Source, importer: Importer) -> dict[str, int]:
     newest = onnx.defs.onnx_opset_version()
     if out.get("", 0) > newest:
         importer.findings.add("", "opset", out[""], "opset_import", f"the newest known operator set is {newest}")
+    if source.model.ir_version > onnx.IR_VERSION:
+        reason = f"the newest known version of the format is {onnx.IR_VERSION}; a newer onnx package may know it"
+        importer.findings.add("", "IR", source.model.ir_version, "ir_version", reason)
     return out
+
+
+def _check_defaults(source: Source, scope: Scope) -> None:
+    """FormatError if an initializer contradicts what is declared for the input whose default it is."""
+    for value in source.model.graph.input:
+        default = scope.initializers.get(value.name)
+        if not isinstance(default, onnx.TensorProto):
+            continue
+        declared = value.type.tensor_type
+        dims = [d.dim_value for d in declared.shape.dim] if declared.HasField("shape") else list(default.dims)
+        fits = len(dims) == len(default.dims) and all(not d or d == n for d, n in zip(dims, default.dims, strict=True))
+        if not fits or declared.elem_type not in (0, default.data_type):
+            raise source.fail(
+                f"the initializer {value.name!r} has element type {default.data_type} and shape {list(default.dims)}, "
+                f"the input of that name is declared with {declared.elem_type} and {dims}"
+            )
 
 
 def _inputs(source: Source, main: Function, scope: Scope) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...ir import dims as sizes
+from ...ir import dtypes
 from .registry import onnx_op
 
 SOFTMAXES = ("Softmax", "LogSoftmax", "Hardmax")
@@ -68,10 +69,30 @@ def layer_normalization(ctx, x, scale, bias=None, *, axis=-1, epsilon=1e-5, stas
     return ctx.build.LayerNormalization(x, scale, bias, axis=ctx.axis(axis, x), epsilon=epsilon)
 
 
-@onnx_op("RMSNormalization", "SimplifiedLayerNormalization")
+@onnx_op("RMSNormalization")
 def rms_normalization(ctx, x, scale, *, axis=-1, epsilon=1e-5, stash_type=1):
     _need_f32_statistics(ctx, x, stash_type)
     return (ctx.build.RMSNormalization(x, scale, axis=ctx.axis(axis, x), epsilon=epsilon),)
+
+
+@onnx_op("SimplifiedLayerNormalization")
+def simplified_layer_normalization(ctx, x, scale, *, axis=-1, epsilon=1e-5, stash_type=1):
+    """ONNX Runtime's, though in this domain.  Results: of the type of the scale; f32[.., 1], 1 / root mean square."""
+    _need_f32_statistics(ctx, x, stash_type)
+    b, axis = ctx.build, ctx.axis(axis, x)
+    wide = x if scale.dtype.bits <= x.dtype.bits else b.convert(x, dtype=scale.dtype)
+    y = b.RMSNormalization(wide, scale, axis=axis, epsilon=epsilon)
+    y = y if y.dtype is scale.dtype else b.convert(y, dtype=scale.dtype)
+    return y, inverse_of_rms(ctx, x, axis, epsilon) if ctx.wants(1) else None
+
+
+def inverse_of_rms(ctx, x, axis, epsilon):
+    """f32: 1 / sqrt(mean(x^2) + epsilon) over the axes from `axis` on, which keep size 1."""
+    b = ctx.build
+    wide = x if x.dtype.bits >= 32 else b.convert(x, dtype=dtypes.f32)
+    mean = b.ReduceMean(b.multiply(wide, wide), axes=tuple(range(axis, x.rank)))
+    inverse = b.rsqrt(b.add(mean, epsilon))
+    return inverse if inverse.dtype is dtypes.f32 else b.convert(inverse, dtype=dtypes.f32)
 
 
 def _need_f32_statistics(ctx, x, stash_type):

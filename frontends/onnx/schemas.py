@@ -7,6 +7,7 @@ from typing import Any
 
 import onnx
 import onnx.defs
+from google.protobuf.unknown_fields import UnknownFieldSet  # type: ignore[import-untyped]  # protobuf ships no stubs
 
 from ...ir.model import Value
 from ...ir.types import TensorType
@@ -28,13 +29,45 @@ def schema_of(domain: str, type_: str, version: int) -> Any:
 def check_counts(ctx: Context, schema: Any, operands: Sequence[Value | None]) -> None:
     """Enough inputs, not too many, none missing that must be there."""
     if not schema.min_input <= len(operands) <= schema.max_input:
-        ctx.fail(f"takes {schema.min_input} to {schema.max_input} inputs, got {len(operands)}")
-    if len(ctx.node.output) > schema.max_output:
-        ctx.fail(f"has at most {schema.max_output} outputs, got {len(ctx.node.output)}")
+        ctx.fail(f"takes {_range(schema.min_input, schema.max_input)} inputs, got {len(operands)}")
+    if not schema.min_output <= len(ctx.node.output) <= schema.max_output:
+        ctx.fail(f"has {_range(schema.min_output, schema.max_output)} outputs, got {len(ctx.node.output)}")
     optional = onnx.defs.OpSchema.FormalParameterOption.Optional
     for value, formal in zip(operands, schema.inputs, strict=False):
         if value is None and formal.option != optional:
             ctx.fail(f"the input {formal.name} is missing")
+
+
+def _range(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low} or more" if high >= 2**31 - 1 else f"{low} to {high}"
+
+
+_FIELDS = {
+    "FLOAT": "f", "INT": "i", "STRING": "s", "TENSOR": "t", "GRAPH": "g", "SPARSE_TENSOR": "sparse_tensor",
+    "TYPE_PROTO": "tp", "FLOATS": "floats", "INTS": "ints", "STRINGS": "strings", "TENSORS": "tensors",
+    "GRAPHS": "graphs",
+}  # fmt: skip
+"""Kind of an attribute -> the field that holds its value."""
+
+
+def kind_of(proto: onnx.AttributeProto) -> int:
+    """The kind of an attribute; one written before there was a type field has that of its value.
+
+    ValueError if a value of another kind is there, or more than one.  A field that is left out is zero or empty.
+    """
+    kinds = onnx.AttributeProto
+    given = {field.name for field, _ in proto.ListFields()}
+    present = [kind for kind, field in _FIELDS.items() if field in given]
+    if not proto.type:
+        if len(present) > 1:
+            raise ValueError(f"has no type, and values of {' and '.join(present)}")
+        if len(UnknownFieldSet(proto)):
+            raise ValueError("has a kind that this version of onnx does not know")
+        return int(kinds.AttributeType.Value(present[0])) if present else int(kinds.INTS)
+    named = kinds.AttributeType.Name(proto.type)
+    if wrong := [kind for kind in present if kind != named]:
+        raise ValueError(f"is of kind {named}, but holds {' and '.join(wrong)}")
+    return int(proto.type)
 
 
 def check_attributes(ctx: Context, schema: Any) -> None:

@@ -170,6 +170,8 @@ def concat_1(ctx, *xs, axis=1):
 @onnx_op("Split", since=13)
 def split(ctx, x, sizes_=None, *, axis=0, num_outputs=None):
     given = None if sizes_ is None else ctx.ints(sizes_, "the sizes of the pieces")
+    if num_outputs not in (None, len(ctx.node.output)):
+        ctx.fail(f"num_outputs is {num_outputs}, but it has {len(ctx.node.output)} outputs")
     return _split(ctx, x, given, axis)
 
 
@@ -185,10 +187,12 @@ def split_1(ctx, x, sizes_=None, *, axis=0, split=None):
 
 
 def _split(ctx, x, given, axis):
-    """Pieces of the given sizes, or equal ones (the last may be smaller) as many as there are outputs."""
+    """Pieces of the given sizes, or equal ones (since 18 the last may be smaller) as many as there are outputs."""
     at = ctx.axis(axis, x)
     count = len(ctx.node.output)
     if given is None:
+        if ctx.version < 18 and isinstance(x.dims[at], int) and x.dims[at] % count:
+            ctx.fail(f"cannot split {x.dims[at]} elements into {count} equal pieces")
         piece = sizes.ceildiv(x.dims[at], count)
         given = (*[piece] * (count - 1), x.dims[at] - piece * (count - 1))
     if len(given) != count:
@@ -339,6 +343,8 @@ def _slice(ctx, x, starts, ends, axes, steps):
     return form(x, starts=tuple(first), limits=tuple(limit), strides=tuple(stride))
 
 
+_FAR = 2**31 - 1
+"""A bound this far from 0 says "to the end" or "from the start", whatever the size is."""
 _NO_BOUND = 1_000_000
 """An end from here on says "to the end"; one below the greatest i32 is recorded as an assumption on the size."""
 
@@ -346,15 +352,22 @@ _NO_BOUND = 1_000_000
 def _bounds(ctx, dim, start, end, step):
     """Start and limit counted from the front and clamped as ONNX has it; symbolic sizes stay symbolic."""
     if step > 0:
-        first = _clamped(_from_front(start, dim), 0, dim)
+        first = _place(start, dim, 0, dim)
         if isinstance(dim, Dim) and isinstance(end, int) and end >= _NO_BOUND:
-            if end < 2**31 - 1:
+            if end < _FAR:
                 ctx.assume_at_most(dim, end)
             return first, dim
-        return first, sizes.maximum(_clamped(_from_front(end, dim), 0, dim), first)
+        return first, sizes.maximum(_place(end, dim, 0, dim), first)
     last = dim - 1
-    first = _clamped(_from_front(start, dim), 0, last)
-    return first, sizes.minimum(_clamped(_from_front(end, dim), -1, last), first)
+    first = _place(start, dim, 0, last)
+    return first, sizes.minimum(_place(end, dim, -1, last), first)
+
+
+def _place(bound, dim, low, high):
+    """A bound counted from the front and clamped to [low, high]."""
+    if isinstance(dim, Dim) and isinstance(bound, int) and abs(bound) >= _FAR:
+        return high if bound > 0 else sizes.minimum(low, high)
+    return _clamped(_from_front(bound, dim), low, high)
 
 
 def _from_front(bound, dim):

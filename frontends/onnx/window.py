@@ -21,6 +21,8 @@ def resolved_pads(ctx, spatial, kernel, strides, dilations, pads, auto_pad):
     if auto_pad in ("NOTSET", "", None):
         flat = per_axis(ctx, pads, 2 * rank, "pads", 0)
         return tuple((flat[i], flat[i + rank]) for i in range(rank))
+    if any(pads):
+        ctx.fail(f"has both pads {list(pads)} and auto_pad {auto_pad}")
     if auto_pad == "VALID":
         return ((0, 0),) * rank
     if auto_pad not in ("SAME_UPPER", "SAME_LOWER"):
@@ -45,7 +47,7 @@ def pool(ctx, x, kernel_shape, strides, dilations, pads, auto_pad):
         "kernel_shape": kernel,
         "strides": step,
         "dilations": spread,
-        "pads": resolved_pads(ctx, x.dims[2:], kernel, step, spread, pads, auto_pad),
+        "pads": resolved_pads(ctx, x.dims[2:], kernel, step, spread, pads if auto_pad == "NOTSET" else (), auto_pad),
     }
 
 

@@ -1,4 +1,4 @@
-"""`bucket` rules: what operators do where only a beginning of an axis counts; see `ir.buckets`.  Defines no operators."""
+"""`bucket` rules: what to do where only a beginning of an axis counts; see `ir.buckets`.  Defines no operators."""
 
 import numpy as np
 
@@ -24,7 +24,10 @@ def most(dtype):
 
 def greatest(dtype):
     """What comes last in ascending order behind its equals, where NaN comes last too."""
-    return np.array(np.nan, dtype.numpy)[()] if dtype.is_float else dtype.max_value()
+    if not dtype.is_float:
+        return dtype.max_value()
+    none = np.array(np.nan).astype(dtype.numpy)[()]
+    return none if np.isnan(none) else dtype.max_value()
 
 
 # Shapes
@@ -36,10 +39,11 @@ def broadcast_in_dim(ctx, x, *, dims, broadcast_dimensions):
 
 
 def reshape(ctx, x, *, dims):
-    """Elements keep their row-major order: an open axis must count first among those that it is joined with or cut from."""
-    for group in _groups([d for d in x.dims if d != 1], [d for d in dims if d != 1]):
-        if any(ctx.is_open(d) for side in group for d in side[1:]):
-            ctx.refuse(f"reshaping {x.type} moves what counts away from the beginning")
+    """Elements keep their order: an open axis must be the first of those that it is joined with or cut from."""
+    for group in _groups(*([d for d in side if not ctx.is_one(d)] for side in (x.dims, dims))):
+        inner = [d for side in group for d in side[1:] if ctx.is_open(d)]
+        if inner:
+            ctx.refuse(f"reshaping {x.type} moves what counts away from the beginning", *inner)
 
 
 def _groups(old, new):
@@ -50,12 +54,10 @@ def _groups(old, new):
         if left and right and sizes.equal(a, b):
             pieces.append((left, right))
             left, right = [], []
-        elif i < len(old) and (not left or j == len(new) or sizes.less(b, a) is not True):
+        elif i < len(old) and (j == len(new) or not left or (right and sizes.less(b, a) is not True)):
             left, i = [*left, old[i]], i + 1
-        elif j < len(new):
-            right, j = [*right, new[j]], j + 1
         else:
-            left, i = [*left, old[i]], i + 1
+            right, j = [*right, new[j]], j + 1
     return [*pieces, (left, right)]
 
 
@@ -140,7 +142,7 @@ def bitcast_convert(ctx, x, *, dtype):
 
 
 def reduce(ctx, xs, *, axes, kind, body):
-    (first, *rest) = xs
+    first = xs[0]
     if not ctx.open_axes(first, axes):
         return None
     if kind == "custom":
@@ -170,7 +172,9 @@ def _check_windows(ctx, window, padding):
 
 def select_and_scatter(ctx, x, source, *, select, window_dimensions, window_strides, padding):
     rows = zip(window_dimensions, window_strides, padding, strict=True)
-    ctx.closed(x, [a for a, (w, s, p) in enumerate(rows) if not (w == s == 1 and tuple(p) == (0, 0))], "a window's axis")
+    ctx.closed(
+        x, [a for a, (w, s, p) in enumerate(rows) if not (w == s == 1 and tuple(p) == (0, 0))], "a window's axis"
+    )
 
 
 def running(kind):

@@ -325,7 +325,14 @@ class DeformConv:
     def infer(ctx, x, w, offset, b, mask, *, strides, dilations, pads, group, offset_group):
         ctx.need(x.rank == 4 and w.rank == 4 and offset.rank == 4, "DeformConv has two spatial axes")
         two = len(strides) == len(dilations) == len(pads) == 2 and group > 0 and offset_group > 0
+        two = two and all(len(pair) == 2 for pair in pads)
         ctx.need(two, "strides, dilations and pads must have two entries, groups must be positive")
+        ctx.equal(x.dims[1], w.dims[1] * group, "channels of x and of w (times group)")
+        points = offset_group * w.dims[2] * w.dims[3]
+        ctx.equal_dims(offset.dims[:2], (x.dims[0], 2 * points), "batch and places of offset, and those of x and w,")
+        if mask is not None:
+            dims = (x.dims[0], points, *offset.dims[2:])
+            ctx.equal_dims(mask.dims, dims, "dims of mask, and those of offset,")
         return x.with_dims((x.dims[0], w.dims[0], *offset.dims[2:]))
 
     def decompose(ctx, x, w, offset, b, mask, *, strides, dilations, pads, group, offset_group):

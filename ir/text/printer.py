@@ -46,9 +46,9 @@ def print_model(model: Model, *, locations: bool = True, inline_weights: bool = 
     return "\n".join([*lines, "}", ""])
 
 
-def print_function(function: Function, *, locations: bool = True) -> str:
-    """The text of one function, as it stands in the model's but without indentation."""
-    return "\n".join([*_Printer(locations).function(function, ""), ""])
+def print_function(function: Function, *, locations: bool = True, labels: bool = True) -> str:
+    """The text of one function, as it stands in the model's but without indentation; values only numbered if wanted."""
+    return "\n".join([*_Printer(locations, labels).function(function, ""), ""])
 
 
 def print_node(node: Node, *, locations: bool = False, sub_graphs: bool = True) -> str:
@@ -111,8 +111,9 @@ def region_word(spec: RegionSpec) -> str:
 class _Printer:
     """Names of one scope (a function, `init`) and the lines of what is in it."""
 
-    def __init__(self, locations: bool) -> None:
+    def __init__(self, locations: bool, labels: bool = True) -> None:
         self.locations = locations
+        self.labels = labels
         self._elements: dict[Constant, str] = {}
         self._begin()
 
@@ -129,7 +130,7 @@ class _Printer:
         """`%label`, made unique by a number; `%0`, `%1`, ... for values without a label."""
         text = self._names.get(value)
         if text is None:
-            text = self._names[value] = self._fresh(value.name)
+            text = self._names[value] = self._fresh(value.name if self.labels else None)
         return text
 
     def _fresh(self, name: str | None) -> str:

@@ -23,6 +23,8 @@ Rewrite: TypeAlias = Callable[[Rewriter, Node], Value | Sequence[Value] | None]
 
 _BY_OPERATOR: dict[str, list[tuple[str, Rewrite]]] = {}
 _EVERY: list[tuple[str, Rewrite]] = []
+_ROWS: dict[str, tuple[tuple[str, Rewrite], ...]] = {}
+"""What `rewrites_of` gave for an operator's name, until another rewrite is registered."""
 
 
 def rewrite(*operators: str) -> Callable[[Rewrite], Rewrite]:
@@ -34,6 +36,7 @@ def rewrite(*operators: str) -> Callable[[Rewrite], Rewrite]:
             _BY_OPERATOR.setdefault(get(name).name, []).append(row)
         if not operators:
             _EVERY.append(row)
+        _ROWS.clear()
         return function
 
     return add
@@ -41,8 +44,10 @@ def rewrite(*operators: str) -> Callable[[Rewrite], Rewrite]:
 
 def rewrites_of(op: Operator) -> Iterable[tuple[str, Rewrite]]:
     """(label, rewrite) pairs to try on a node of `op`, in order of registration."""
-    yield from _BY_OPERATOR.get(op.name, ())
-    yield from _EVERY
+    rows = _ROWS.get(op.name)
+    if rows is None:
+        rows = _ROWS[op.name] = (*_BY_OPERATOR.get(op.name, ()), *_EVERY)
+    return rows
 
 
 def same(a: Size, b: Size) -> bool:

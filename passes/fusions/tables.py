@@ -64,9 +64,10 @@ def _doubled_derived(constant: Constant, width: int, interleaved: bool, depth: i
 
 
 def in_init(constant: Constant) -> Value | None:
+    """The value of `init` that a derived constant stands for; None for any other constant."""
     model: Any = constant.owner
-    index = next((i for i, c in enumerate(model.derived) if c is constant), None)
-    return None if index is None else model.init.outputs[index]
+    value: Value | None = model.derivation(constant)
+    return value
 
 
 def _pair(array: Any, interleaved: bool) -> tuple[Any, Any]:

@@ -67,6 +67,7 @@ class _Engine:
         self.index: dict[str, list[Node]] = {}
         self.report = FusionReport()
         self.missed: list[tuple[Node, Node, NearMiss]] = []
+        self.positions: dict[Graph, int] = {}
         for node in model.nodes():
             self.index.setdefault(node.op.name, []).append(node)
 
@@ -85,11 +86,13 @@ class _Engine:
         lists = [self.index.get(name, []) for name in sorted(fusion.roots)]
         if len(lists) == 1:
             return lists[0][::-1]
-        position = {graph: i for i, graph in enumerate(self.model.graphs())}
         nodes = [n for rows in lists for n in rows if n.graph is not None]
-        for graph in {n.graph: None for n in nodes}:
-            assert graph is not None
+        graphs = {n.graph: None for n in nodes if n.graph is not None}
+        if any(graph not in self.positions for graph in graphs):  # at first, and when a rewrite made graphs
+            self.positions = {graph: i for i, graph in enumerate(self.model.graphs())}
+        for graph in graphs:
             graph._renumber()
+        position = self.positions
         nodes.sort(key=lambda n: (position[n.graph], n._order), reverse=True)  # type: ignore[index]  # not None
         return nodes
 

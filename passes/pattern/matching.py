@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product as combinations
 from typing import Any
 
@@ -70,9 +70,10 @@ class Matcher:
             else:
                 table[key] = old
 
-    def _miss(self, node: Node | None, why: str) -> None:
+    def _miss(self, node: Node | None, why: str, *shown: object) -> None:
+        """Remember the miss if none was deeper; `shown` fill the braces of `why`, and only then."""
         if len(self.nodes) > self.deepest[0]:
-            self.deepest = (len(self.nodes), node or self.root, why)
+            self.deepest = (len(self.nodes), node or self.root, why.format(*shown) if shown else why)
 
     # --------------------------------------------------------------------------------------------------------- terms
 
@@ -88,7 +89,7 @@ class Matcher:
                 self._miss(value.node, "two operands that must be one value differ")
             return
         mark = len(self._trail)
-        for _ in self._unbound(term, value):
+        for _ in _RULES[type(term)](self, term, value):
             self._set(self.bound, term, value)
             name = getattr(term, "name", None)
             if name and not isinstance(term, Scalar):
@@ -97,41 +98,33 @@ class Matcher:
             self._undo(mark)
         self._undo(mark)
 
-    def _unbound(self, term: Term, value: Value) -> Iterator[None]:
-        match term:
-            case Wildcard():
-                yield
-            case Weight():
-                if isinstance(value, Constant):
-                    yield
-                else:
-                    self._miss(value.node, "expected a constant")
-            case Scalar():
-                yield from self._scalar(term, value)
-            case Bound():
-                yield from self._match(term.inner, value)
-            case Default():
-                for name, default in term.values.items():
-                    self._set(self.captures, name, default)
-                yield from self._match(term.inner, value)
-            case OneOf():
-                for option in term.options:
-                    yield from self._match(option, value)
-            case Past():
-                yield from self._past(term, value)
-            case Apply():
-                yield from self._apply(term, value)
-            case Product():
-                yield from self._product(term, value)
-            case Inverse():
-                yield from self._inverse(term, value)
+    def _anything(self, term: Wildcard, value: Value) -> Iterator[None]:
+        yield
+
+    def _weight(self, term: Weight, value: Value) -> Iterator[None]:
+        if isinstance(value, Constant):
+            yield
+        else:
+            self._miss(value.node, "expected a constant")
+
+    def _inner(self, term: Bound, value: Value) -> Iterator[None]:
+        return self._match(term.inner, value)
+
+    def _default(self, term: Default, value: Value) -> Iterator[None]:
+        for name, default in term.values.items():
+            self._set(self.captures, name, default)
+        yield from self._match(term.inner, value)
+
+    def _one_of(self, term: OneOf, value: Value) -> Iterator[None]:
+        for option in term.options:
+            yield from self._match(option, value)
 
     def _scalar(self, term: Scalar, value: Value) -> Iterator[None]:
         found = number(value)
         if found is None:
             self._miss(value.node, "expected a scalar constant")
         elif term.value is not None and not about(found, term.value):
-            self._miss(value.node, f"expected the constant {term.value:g}, got {found:g}")
+            self._miss(value.node, "expected the constant {:g}, got {:g}", term.value, found)
         else:
             if term.name:
                 self._set(self.captures, term.name, found)
@@ -141,7 +134,7 @@ class Matcher:
         """The node of a value, if the match may take it in."""
         node = value.node
         if node is None:
-            self._miss(None, f"expected a computed value, got {value!r}")
+            self._miss(None, "expected a computed value, got {!r}", value)
             return None
         if node.graph is not self.root.graph and not _only_branches_between(self.root.graph, node.graph):
             self._miss(node, "it stands outside a loop that the rest is inside of")
@@ -163,8 +156,9 @@ class Matcher:
         if node is None:
             return
         if node.op not in term.operators:
-            wanted = " or ".join(op.name for op in term.operators)
-            self._miss(node, f"expected {wanted}, got {node.op.name}")
+            if len(self.nodes) > self.deepest[0]:
+                wanted = " or ".join(op.name for op in term.operators)
+                self._miss(node, f"expected {wanted}, got {node.op.name}")
             return
         if value.index != term.result or not self._attributes(term, node):
             return
@@ -222,10 +216,10 @@ class Matcher:
     # ------------------------------------------------------------------------------------------------------- products
 
     def _product(self, term: Product, value: Value) -> Iterator[None]:
-        tree = _tree(value)
-        if len(tree) <= 1:
+        if not _parts(value):
             self._miss(value.node, "expected a product")
             return
+        tree = _tree(value)
         anchors = [f for f in term.factors if not isinstance(f, Wildcard)]
         yield from self._anchors(term, value, tree, anchors, [])
 
@@ -285,6 +279,20 @@ class Matcher:
 
 
 _ABSENT: Any = object()
+_IN_PRODUCTS = frozenset({"multiply", "divide", "convert", "negate"})
+_RULES: dict[type[Term], Callable[[Matcher, Any, Value], Iterator[None]]] = {
+    Wildcard: Matcher._anything,
+    Weight: Matcher._weight,
+    Scalar: Matcher._scalar,
+    Bound: Matcher._inner,
+    Default: Matcher._default,
+    OneOf: Matcher._one_of,
+    Past: Matcher._past,
+    Apply: Matcher._apply,
+    Product: Matcher._product,
+    Inverse: Matcher._inverse,
+}
+"""How each kind of term is matched."""
 
 
 def source(value: Value) -> Value:
@@ -330,7 +338,9 @@ def _parts(value: Value) -> list[tuple[Value, bool]]:
     node = value.node
     if node is None:
         return []
-    x, y = (*node.operands, None, None)[:2]
+    if node.op.name not in _IN_PRODUCTS:
+        return []
+    x, y = (*node.operands, None)[:2]
     if node.op.name in ("multiply", "divide") and x is not None and y is not None and value.dtype.is_float:
         return [(x, False), (y, node.op.name == "divide")]
     if node.op.name == "convert" and x is not None and x.dtype.is_float and value.dtype.is_float:

@@ -38,11 +38,11 @@ def _derived(constant: Constant) -> Any | None:
     model = constant.owner
     if not isinstance(model, Model) or constant.tensor.size != 1:
         return None
-    index = next((i for i, c in enumerate(model.derived) if c is constant), None)
-    if index is None:
+    value = model.derivation(constant)
+    if value is None:
         return None
     known: dict[Value, Any] = {}
-    found = _evaluated(Evaluator(model), model.init.outputs[index], known)
+    found = _evaluated(Evaluator(model), value, known)
     return None if found is None else np.asarray(found).reshape(-1)[0]
 
 

@@ -221,6 +221,9 @@ class Context:
                 return self.wide(indices)
             return self.array(wide.astype(np.int32) if size <= 1 << 31 else wide)
         if indices.dtype.kind == "uint":
+            low = sizes.bounds(size)[0]
+            if low is None or low < 1:
+                indices = self.recipe("_some", indices, size)
             return self.call("mx.minimum", indices, self._bound(indices, size))
         return self.recipe("_clamped", self._index(indices), size)
 

@@ -26,6 +26,8 @@ from .context import held_as
 from .emit import Emitted
 
 MODULE, MANIFEST = "main.py", "program.json"
+EMPTY_AXIS = "an axis of 0 elements has none to take"
+"""What the recipe `_some` raises."""
 _MX: dict[DType, Any] = {d: getattr(mx, n) for d, n in types.NATIVE.items()}
 _FROM_MX = {v: k for k, v in _MX.items()}
 _numbers = itertools.count()
@@ -108,7 +110,7 @@ class MlxProgram:
             try:
                 out = self._call(*arrays)
             except RuntimeError as error:
-                if str(error) in self._emitted.traps:
+                if str(error) in (*self._emitted.traps, EMPTY_AXIS):
                     raise IrcError(str(error)) from None
                 raise
             results = list(out) if isinstance(out, tuple) else [out]

@@ -45,7 +45,6 @@ WITH_ATTRIBUTES = {
     "HardSigmoid": ("alpha", "beta"),
     "Celu": ("alpha",),
     "ThresholdedRelu": ("alpha",),
-    "Shrink": ("bias", "lambd"),
 }
 COMPARE = {
     "eq": ("Equal", False),
@@ -136,10 +135,22 @@ def multiply(ctx, x, y):
     return ctx.op("And", x, y) if x.dtype.is_bool else arithmetic(ctx, "Mul", x, y)
 
 
+def _is_safe(x, y):
+    """Whether x can be divided by y without a look at y: floats, and constants but 0 and -1."""
+    known = y.ints is not None and all(isinstance(i, int) and i not in (0, -1) for i in y.ints)
+    return known or not x.dtype.is_integer
+
+
+def _divides(ctx, x, y):
+    """Why not: a divisor that may be 0 is replaced by a Where."""
+    odd = ctx.dialect.runtime and x.dtype in (dtypes.i16, dtypes.u16, dtypes.u64) and not _is_safe(x, y)
+    return f"ONNX Runtime has no Where of {x.dtype}, which division by what may be 0 needs" if odd else None
+
+
 def _divisor(ctx, x, y):
     """y with 0 and -1 replaced by 1, as kernels trap on them, and where it was each; None for safe constants."""
     boolean = ctx.results[0].with_dtype(dtypes.bool_)
-    if not x.dtype.is_integer or (y.ints is not None and all(isinstance(i, int) and i not in (0, -1) for i in y.ints)):
+    if _is_safe(x, y):
         return y, None, None
     zero = ctx.op("Equal", y, ctx.like(0, y), type=y.tensor.with_dtype(dtypes.bool_))
     minus_one = None
@@ -151,7 +162,7 @@ def _divisor(ctx, x, y):
     return ctx.op("Where", either, ctx.like(1, y), y, type=y.type), zero, minus_one
 
 
-@lower("divide")
+@lower("divide", when=_divides)
 def divide(ctx, x, y):
     safe, zero, minus_one = _divisor(ctx, x, y)
     out = arithmetic(ctx, "Div", x, safe)
@@ -162,14 +173,18 @@ def divide(ctx, x, y):
     return out
 
 
-@lower("remainder")
+@lower("remainder", when=_divides)
 def remainder(ctx, x, y):
     safe, zero, _ = _divisor(ctx, x, y)
     out = ctx.op("Mod", x, safe, fmod=1)
     return out if zero is None else ctx.op("Where", zero, x, out)
 
 
-@lower("Mod", when=lambda ctx, x, y: "ONNX's Mod of floats takes the sign of x" if x.dtype.is_float else None)
+def _integers(ctx, x, y):
+    return "ONNX's Mod of floats takes the sign of x" if x.dtype.is_float else _divides(ctx, x, y)
+
+
+@lower("Mod", when=_integers)
 def mod(ctx, x, y):
     safe, zero, _ = _divisor(ctx, x, y)
     out = ctx.op("Mod", x, safe, fmod=0)
@@ -255,6 +270,16 @@ def clip(ctx, x, low, high):
     return ctx.op("Clip", x, low, high)
 
 
+def _shrinks(ctx, x, **_):
+    inexact = ctx.dialect.runtime and x.dtype.is_integer
+    return f"ONNX Runtime compares {x.dtype} with lambd in floating point" if inexact else None
+
+
+@lower("Shrink", when=_shrinks)
+def shrink(ctx, x, *, bias, lambd):
+    return ctx.op("Shrink", x, bias=bias, lambd=lambd)
+
+
 @lower("IsInf")
 def is_inf(ctx, x, *, detect_negative, detect_positive):
     return ctx.op("IsInf", x, detect_negative=int(detect_negative), detect_positive=int(detect_positive))
@@ -274,12 +299,14 @@ def swish(ctx, x, *, alpha):
     return ctx.op("Mul", x, ctx.op("Sigmoid", scaled))
 
 
-@lower(
-    "convert",
-    when=lambda ctx, x, *, dtype, saturate: (
-        "ONNX cannot cast complex numbers" if x.dtype.is_complex or dtype.is_complex else None
-    ),
-)
+def _casts(ctx, x, *, dtype, saturate):
+    if x.dtype.is_complex or dtype.is_complex:
+        return "ONNX cannot cast complex numbers"
+    odd = ctx.dialect.runtime and x.dtype.is_float and dtype is dtypes.u64
+    return "ONNX Runtime has no Where of u64, which chooses what is out of range" if odd else None
+
+
+@lower("convert", when=_casts)
 def convert(ctx, x, *, dtype, saturate):
     """ONNX leaves out-of-range casts from float to integer undefined, so those clip first and send NaN to 0."""
     extra = {"saturate": int(saturate)} if dtype.is_float and dtype.bits == 8 else {}

@@ -31,8 +31,8 @@ _PLAIN = Dialect()
 FILL_ABOVE = 1 << 10
 """Bytes from which a constant of one repeated element is made by a node instead of being stored."""
 
-LARGEST = 1 << 31
-"""Bytes of one tensor: protobuf holds no more, and larger ones are a fault or an attack."""
+LARGEST = (1 << 31) - (1 << 12)
+"""Bytes of one tensor: protobuf holds 2 GiB, its name and dims included; larger ones are a fault or an attack."""
 
 EXTERNAL_ABOVE = 1 << 30
 """Models with more bytes of constants put them into one file beside the model (protobuf ends at 2 GiB)."""
@@ -122,6 +122,7 @@ class _Root:
                 self.constants[value] = Ref(self._fill(value, value.data), value.type)
                 return self.constants[value]
             array = self.array(value)
+            _check_size(value, array.nbytes)
             key = (
                 ("named", value.name)
                 if value.name is not None
@@ -137,11 +138,7 @@ class _Root:
 
     def _fill(self, value: Constant, data: SplatData) -> str:
         """The name of a constant that a ConstantOfShape node makes."""
-        if data.nbytes > LARGEST:
-            raise IrcError(
-                f"onnx: the constant {value.name!r} of type {value.type} takes {data.nbytes} bytes; "
-                f"expected at most {LARGEST}, what one ONNX tensor may hold"
-            )
+        _check_size(value, data.nbytes)
         shape = np.array(data.shape, np.int64)
         name = self.fresh(value.name or "constant")
         element = tensor_proto("", np.asarray(data.splat).reshape(1), data.dtype)
@@ -149,6 +146,14 @@ class _Root:
         made = helper.make_node("ConstantOfShape", [dims], [name], name=self.fresh_node(name), value=element)
         self.filled.append(made)
         return name
+
+
+def _check_size(value: Constant, size: int) -> None:
+    if size > LARGEST:
+        raise IrcError(
+            f"onnx: the constant {value.name!r} of type {value.type} takes {size} bytes; "
+            f"expected at most {LARGEST}, what one ONNX tensor may hold"
+        )
 
 
 def _fresh(base: str, taken: dict[str, int]) -> str:

@@ -33,6 +33,8 @@ NOT_IN_ONNX = _by_operator(
     ("i16 u16", "reduce:max reduce:min ReduceMax ReduceMin"),
     ("i8 i16 u8 u16 u32 u64", "ReduceLogSum"),
     ("bf16 bool", "TopK"),
+    ("bf16", "Einsum OneHot"),
+    ("bool", "Range"),
 )
 """A model with these is not valid."""
 
@@ -52,7 +54,10 @@ NOT_IN_RUNTIME = _by_operator(
         "compare:ne",
     ),
     ("f64 i8 i16 i32 i64 u8 u16 u32 u64", "PRelu"),
-    ("bf16", "remainder exponential_minus_one"),
+    ("bf16", "remainder exponential_minus_one dot_general Range Tile broadcast_in_dim"),
+    ("i8 i16 u8 u16 u32 u64", "Einsum"),
+    ("f64", "Shrink"),
+    ("bf16 f64", "Resize"),
     ("bf16 i16 u16 u64", "select"),
     ("bf16 i16 u16", "clamp"),
     (
@@ -64,7 +69,7 @@ NOT_IN_RUNTIME = _by_operator(
     ("bf16 i8 i16 u8 u16 u32 u64", "Trilu"),
     ("u16 u32 u64", "TopK"),
     ("bf16 i32 i64 u32 u64", "Gemm"),
-    ("bf16 i16 i32 i64 u16 u32 u64 bool", "SpaceToDepth"),
+    ("bf16 i16 i32 i64 u16 u32 u64 bool", "SpaceToDepth DepthToSpace"),
 )
 """A valid model, but ONNX Runtime cannot run it."""
 

@@ -27,7 +27,13 @@ def batch_normalization(ctx, x, scale, bias, mean, variance, *, epsilon):
     return ctx.op("BatchNormalization", x, scale, bias, mean, variance, epsilon=epsilon)
 
 
-@lower("InstanceNormalization", when=lambda ctx, x, scale, bias, *, epsilon: _one_type(x, scale, bias))
+def _instance_claim(ctx, x, scale, bias, *, epsilon):
+    if ctx.dialect.runtime and x.rank < 3:
+        return "ONNX Runtime normalizes no instance without a spatial axis"
+    return _one_type(x, scale, bias)
+
+
+@lower("InstanceNormalization", when=_instance_claim)
 def instance_normalization(ctx, x, scale, bias, *, epsilon):
     return ctx.op("InstanceNormalization", x, scale, bias, epsilon=epsilon)
 
@@ -39,6 +45,8 @@ def _one_type(x, *parameters):
 
 
 def _layer_claim(ctx, x, scale, bias, *, axis, epsilon):
+    if ctx.dialect.runtime and 0 in x.dims:
+        return "ONNX Runtime gives 0, not NaN, for the mean of nothing"
     return "ONNX's LayerNormalization needs a scale" if scale is None else _one_type(x, scale, bias)
 
 
@@ -70,11 +78,22 @@ def lp_normalization(ctx, x, *, axis, p):
     return ctx.op("LpNormalization", x, axis=axis, p=p)
 
 
-@lower("LRN")
+def _lrn_claim(ctx, x, *, size, beta, **_):
+    odd = ctx.dialect.runtime and (x.rank != 4 or size % 2 == 0 or beta <= 0)
+    return "ONNX Runtime's LRN takes values of rank 4, an odd size and a positive beta" if odd else None
+
+
+@lower("LRN", when=_lrn_claim)
 def lrn(ctx, x, *, size, alpha, beta, bias):
     return ctx.op("LRN", x, size=size, alpha=alpha, beta=beta, bias=bias)
 
 
-@lower("MeanVarianceNormalization")
+def _varies(ctx, x, **_):
+    return "ONNX Runtime divides by 0 where all elements are equal" if ctx.dialect.runtime else None
+
+
+@lower("MeanVarianceNormalization", when=_varies)
 def mean_variance_normalization(ctx, x, *, axes):
     return ctx.op("MeanVarianceNormalization", x, axes=axes)
+
+

@@ -20,13 +20,30 @@ COMPOSITES = (
 )
 
 
+OF_ONE = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd")
+"""What is the element itself for a single element."""
+
+
+def _claim(kind):
+    def claim(ctx, x, *, axes, keepdims):
+        if not ctx.dialect.runtime:
+            return None
+        if not axes and kind not in OF_ONE:
+            return "ONNX Runtime returns the elements themselves where no axis is reduced"
+        if kind == "ReduceMean" and any(x.dims[a] == 0 for a in axes):
+            return "ONNX Runtime gives 0, not NaN, for the mean of nothing"
+        if kind in ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp") and x.dtype.is_integer:
+            return f"ONNX Runtime converts the result to {x.dtype} without saturation"
+        return None
+
+    return claim
+
+
 def _reduce(ctx, kind, x, axes, keepdims):
+    if not axes and kind in OF_ONE:
+        return ctx.op("Identity", x)
     if not axes:
-        return (
-            ctx.op("Identity", x)
-            if kind in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd")
-            else ctx.op(kind, x, ctx.constant([], dtypes.i64), keepdims=1, noop_with_empty_axes=1)
-        )
+        return ctx.op(kind, x, ctx.constant([], dtypes.i64), keepdims=1, noop_with_empty_axes=1)
     return ctx.op(kind, x, ctx.constant(list(axes), dtypes.i64), keepdims=int(keepdims))
 
 
@@ -55,7 +72,9 @@ def reduce(ctx, xs, *, axes, kind, body):
 
 
 for _name in COMPOSITES:
-    lower(_name)((lambda kind: lambda ctx, x, *, axes, keepdims: _reduce(ctx, kind, x, axes, keepdims))(_name))
+    lower(_name, when=_claim(_name))(
+        (lambda kind: lambda ctx, x, *, axes, keepdims: _reduce(ctx, kind, x, axes, keepdims))(_name)
+    )
 
 
 @lower("ArgMax")

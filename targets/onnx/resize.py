@@ -11,7 +11,9 @@ from .lowering import lower
 
 
 def _aligned(ctx, x, *, dims, scales, coordinate_mode, **rest):
-    """ONNX Runtime aligns corners by the rounded length, which is another one where a scale gives a fraction."""
+    """Why not.  ONNX Runtime aligns corners by the rounded length, another one where a scale gives a fraction."""
+    if ctx.dialect.runtime and (not x.rank or 0 in x.dims or 0 in dims):
+        return "ONNX Runtime resizes no scalar, and nothing from or to what is empty"
     if coordinate_mode != "align_corners":
         return None
     for dim, given, scale in zip(dims, x.dims, scales, strict=False):

@@ -71,6 +71,8 @@ def slice_(ctx, x, *, starts, limits, strides):
     "pad", when=lambda ctx, x, value, *, low, high, interior: "ONNX pads only at the ends" if any(interior) else None
 )
 def pad(ctx, x, value, *, low, high, interior):
+    if not x.rank:
+        return ctx.op("Identity", x)
     return ctx.op("Pad", x, ctx.ints([*low, *high]), value)
 
 
@@ -89,6 +91,8 @@ def pad_mode(ctx, x, *, low, high, mode):
 
 @lower("reverse")
 def reverse(ctx, x, *, axes):
+    if not axes:
+        return ctx.op("Identity", x)
     end = [_BEFORE] * len(axes)
     return ctx.op(
         "Slice",
@@ -155,7 +159,12 @@ def trilu(ctx, x, *, k, upper):
     return ctx.op("Trilu", x, ctx.reshape(ctx.ints([k]), ()), upper=int(upper))
 
 
-@lower("EyeLike")
+def _made(ctx, *, dtype, dims, k):
+    odd = ctx.dialect.runtime and dtype.name not in ("f32", "f64", "i32", "i64", "u64")
+    return f"ONNX Runtime has no {dtype} kernel for it" if odd else None
+
+
+@lower("EyeLike", when=_made)
 def eye_like(ctx, *, dtype, dims, k):
     shaped = ctx.op("ConstantOfShape", ctx.ints(dims), type=ctx.results[0])
     return ctx.op("EyeLike", shaped, dtype=dtype.onnx, k=k)

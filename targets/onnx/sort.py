@@ -8,7 +8,8 @@ from .lowering import lower
 
 @lower("TopK")
 def top_k(ctx, x, *, k, axis, largest, ordered):
-    return ctx.ops("TopK", x, ctx.ints([k]), axis=axis, largest=int(largest), sorted=int(ordered))
+    """Always sorted: what is not `ordered` may come in any order, but agrees with the other targets this way."""
+    return ctx.ops("TopK", x, ctx.ints([k]), axis=axis, largest=int(largest), sorted=1)
 
 
 def _integers(ctx, xs, *, axis, kind, comparator):

@@ -33,7 +33,7 @@ from . import (  # noqa: F401 (importing a family registers its rules)
     sort,
     window,
 )
-from .export import export_onnx
+from .export import LARGEST, export_onnx
 from .kernels import NOT_IN_ONNX, NOT_IN_RUNTIME, lacks
 from .lowering import IR_VERSIONS, OPSET, TABLE, Dialect
 
@@ -71,6 +71,12 @@ class OnnxProgram:
         self._proto = proto
         options = ort.SessionOptions()
         options.log_severity_level = 3
+        size = sum(len(t.raw_data) for t in proto.graph.initializer)
+        if size > LARGEST:
+            raise IrcError(
+                f"onnx: the model has {size} bytes of constants; expected at most {LARGEST}, what ONNX Runtime takes "
+                "from memory: export it to a file and open that"
+            )
         try:
             self._session = ort.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # ONNX Runtime raises classes of its own without a common public base

@@ -63,16 +63,22 @@ def lp_pool(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, p):
     )
 
 
-@lower("GlobalAveragePool")
+def _global_claim(ctx, x, **_):
+    """Why not: ONNX's kernels take values with a spatial axis, and none that is empty."""
+    odd = ctx.dialect.runtime and (x.rank < 3 or 0 in x.dims)
+    return f"ONNX Runtime pools no {x.type}" if odd else None
+
+
+@lower("GlobalAveragePool", when=_global_claim)
 def global_average_pool(ctx, x):
     return ctx.op("GlobalAveragePool", x)
 
 
-@lower("GlobalMaxPool")
+@lower("GlobalMaxPool", when=_global_claim)
 def global_max_pool(ctx, x):
     return ctx.op("GlobalMaxPool", x)
 
 
-@lower("GlobalLpPool")
+@lower("GlobalLpPool", when=_global_claim)
 def global_lp_pool(ctx, x, *, p):
     return ctx.op("GlobalLpPool", x, p=p)

@@ -83,7 +83,7 @@ class XlaProgram:
 
     def save(self, folder: Path) -> None:
         """Write the module, the compiled code, a manifest, and the weights that the executable's model has not."""
-        compiled = self.device.serialize(self.executable) if self._compiled is None else self._compiled
+        compiled = self._compiled or self.device.serialize(self.executable)
         (folder / MODULE).write_text(self.source)
         (folder / COMPILED).write_bytes(compiled)
         model: Model | None = self._state.get("model")
@@ -121,7 +121,7 @@ class XlaProgram:
 def load(
     device: Device, folder: Path, model: Model, overrides: Sequence[tuple[str, Any]], state: dict[str, Any]
 ) -> XlaProgram:
-    """What `XlaProgram.save` wrote.  Code compiled elsewhere or otherwise is not loaded: its module is compiled."""
+    """What `XlaProgram.save` wrote.  Where there is no code, or code compiled elsewhere, its module is compiled."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
         source = (folder / MODULE).read_text()
@@ -139,7 +139,7 @@ def load(
         compiled = (folder / COMPILED).read_bytes() if (folder / COMPILED).exists() else b""
         if hashlib.sha256(compiled).hexdigest() != wanted[1]:
             raise FormatError(f"{folder / COMPILED}: the checksum differs from the manifest's; the artifact is damaged")
-        executable = device.restore(compiled, overrides)
+        executable = device.restore(compiled, overrides) if compiled else None
     if executable is None:
         executable = device.compile(source, overrides)
     return XlaProgram(device, source, executable, inputs, outputs, weights, traps, overrides, state, compiled)

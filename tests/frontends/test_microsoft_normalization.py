@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
+import irc
+
 F, F16, I32 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT32
 RNG = np.random.default_rng(5)
 MS = {"domain": "com.microsoft"}
@@ -25,10 +27,36 @@ def test_skip_layer_normalization(skip, bias, one_node, agrees):
 @pytest.mark.parametrize("bias", [False, True])
 def test_skip_simplified_layer_normalization(bias, one_node, agrees):
     operands = [(F, [B, "S", H]), (F, [B, "S", H]), normal(H), *([normal(H)] if bias else [])]
-    model = one_node(
-        "SkipSimplifiedLayerNormalization", operands, 21, outputs=["y", "", "", "sum"], **MS, epsilon=1e-5
-    )
+    model = one_node("SkipSimplifiedLayerNormalization", operands, 21, outputs=["y", "", "", "sum"], **MS, epsilon=1e-5)
     agrees(model, [normal(B, S, H), normal(B, S, H)], rtol=3e-6)
+
+
+@pytest.mark.parametrize("op, vectors", [("SkipLayerNormalization", 2), ("SkipSimplifiedLayerNormalization", 1)])
+def test_statistics_and_sums_as_results(op, vectors, one_node, agrees):
+    """ONNX Runtime's mean of the simplified form is 0."""
+    operands = [(F, [B, S, H]), (F, [B, S, H]), *(normal(H) for _ in range(vectors))]
+    model = one_node(op, operands, 21, outputs=["y", "mean", "inverse", "sum"], **MS, epsilon=1e-5)
+    agrees(model, [normal(B, S, H), normal(B, S, H)], rtol=3e-6)
+
+
+@pytest.mark.parametrize("x, scale", [(F, np.float32), (F16, np.float16), (F16, np.float32), (F, np.float16)])
+def test_simplified_layer_normalization_has_the_type_of_its_scale(x, scale, one_node, agrees):
+    """f16 results: one unit of them."""
+    kinds = {F: np.float32, F16: np.float16}
+    out = next(t for t, kind in kinds.items() if kind is scale)
+    model = one_node("SimplifiedLayerNormalization", [(x, [B, "S", H]), normal(H, dtype=scale)], 21, outputs=2,
+                     out_type=[out, F], axis=-1)  # fmt: skip
+    agrees(model, [normal(B, S, H, dtype=kinds[x])], rtol=1e-3 if scale is np.float16 else 3e-6)
+
+
+def test_they_count_as_normalizations(one_node):
+    from irc.passes import run_passes
+    from irc.passes.fusions import composites_in
+
+    operands = [(F, [B, S, H]), (F, [B, S, H]), normal(H)]
+    for op, name in (("SkipLayerNormalization", "layer_norm"), ("SkipSimplifiedLayerNormalization", "rms_norm")):
+        model = run_passes(irc.import_onnx(one_node(op, operands, 21, **MS)))
+        assert composites_in(model) == {name: 1}
 
 
 def test_half_precision(one_node, agrees):
@@ -99,8 +127,6 @@ def test_bias_softmax(axis, bias, one_node, agrees):
 
 
 def test_a_wrong_group_count_names_the_node(one_node):
-    import irc
-
     model = one_node("GroupNorm", [(F, [2, 3, 4, 8]), normal(8), normal(8)], 21, **MS, groups=3, activation=0)
     with pytest.raises(irc.IrcError, match="GroupNorm"):
         irc.import_onnx(model)

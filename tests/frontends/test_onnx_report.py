@@ -29,7 +29,7 @@ NET = model(
     ("Relu", ["a"], ["b"], {}),
     ("Fancy", ["b"], ["c"], {"domain": "com.shop", "name": "second"}),
     ("Bernoulli", ["c"], ["d"], {"name": "coin"}),
-    ("MaxRoiPool", ["d", "d"], ["e"], {"pooled_shape": [2, 2], "name": "pool"}),
+    ("Whirl", ["d", "d"], ["e"], {"name": "pool"}),
     ("RoiAlign", ["x", "x", "flag"], ["f"], {"name": "regions"}),
     ("Add", ["e", "f"], ["y"], {}),
     opset=15,
@@ -44,7 +44,7 @@ def test_the_report_lists_all_of_it():
     rows = [(u.domain, u.operator, u.version, u.count, u.first_node) for u in report]
     assert rows == [
         ("com.shop", "Fancy", 1, 2, "first"),
-        ("", "MaxRoiPool", 15, 1, "pool"),
+        ("", "Whirl", 15, 1, "pool"),
         ("", "RoiAlign", 15, 1, "regions"),
     ]
     reasons = [u.reason for u in report]
@@ -69,12 +69,12 @@ def test_sub_graphs_are_surveyed_too():
         [helper.make_tensor_value_info("t", F, None)],
     )  # fmt: skip
     other = helper.make_graph(
-        [helper.make_node("MaxRoiPool", ["x", "x"], ["e"], pooled_shape=[1, 1], name="pool")], "e", [],
+        [helper.make_node("Whirl", ["x", "x"], ["e"], name="pool")], "e", [],
         [helper.make_tensor_value_info("e", F, None)],
     )  # fmt: skip
     proto = model(("If", ["p"], ["y"], {"then_branch": then, "else_branch": other}), com_shop=1)
     proto.graph.input.append(helper.make_tensor_value_info("p", TensorProto.BOOL, []))
-    assert {(u.operator, u.first_node) for u in check_onnx(proto)} == {("Fancy", "inner"), ("MaxRoiPool", "pool")}
+    assert {(u.operator, u.first_node) for u in check_onnx(proto)} == {("Fancy", "inner"), ("Whirl", "pool")}
 
 
 def test_a_newer_operator_set_than_is_known():

@@ -207,7 +207,7 @@ def _small(type_: TensorType) -> bool:
 
 
 def contents(draw: Random, model: Model) -> list[np.ndarray]:
-    """Inputs with the values that go wrong: NaN, infinities, signed zeros, ties, the least and the greatest integers."""
+    """Inputs with the values that go wrong: NaN, infinities, signed zeros, ties, the least and greatest integers."""
     from irc.testing.cases import values
 
     return [values(v.dtype, tuple(v.dims), draw.random(), special=draw.random() < 0.6) for v in model.main.inputs]

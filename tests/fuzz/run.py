@@ -30,6 +30,12 @@ def _load(name: str) -> Any:
 
 generate, judge = _load("generate"), _load("judge")
 TARGETS = ("xla", "mlx{compile=off}", "onnx")
+ONNX_RUNTIME = frozenset(
+    "reduce ReduceMax ReduceMin MaxPool GlobalMaxPool Hardmax ReduceLogSumExp "  # pass over NaN
+    "ReduceSum ReduceProd ReduceMean ReduceL1 ReduceSumSquare "  # integers in floating point
+    "sign Mod".split()  # zeros lose their sign
+)
+"""Operators that ONNX Runtime computes otherwise, as docs/semantics.md says; not judged there."""
 
 
 class Found(AssertionError):
@@ -59,7 +65,12 @@ def check_target(seed: str, target: str) -> None:
         outputs = irc.compile(model, target=target, passes="")(*inputs)
     except UnsupportedError:
         return
-    if (reason := judge.fault(model, inputs, outputs)) is not None:
+    except irc.IrcError as error:
+        if "cannot pass" in str(error):  # ONNX Runtime's Python interface has no bf16
+            return
+        raise
+    known = ONNX_RUNTIME if target == "onnx" else frozenset()
+    if (reason := judge.fault(model, inputs, outputs, known)) is not None:
         raise Found(_report(seed, target, reason, model, inputs))
 
 

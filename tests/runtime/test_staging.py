@@ -1,11 +1,19 @@
 """Entries that run in stages: shapes that depend on values, host loops, sequences, random keys."""
 
+import json
+import subprocess
+import sys
+
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 import irc
+from irc.ir import build, dtypes
+from irc.ir.dims import symbol
+from irc.ir.model import Model
+from irc.ir.types import tensor
 
 TARGETS = ["xla", "mlx{compile=off}"]
 
@@ -106,13 +114,108 @@ def test_random_numbers_are_fresh_unless_seeded():
         np.testing.assert_array_equal(first(x)[0], second(x)[0])
 
 
-def test_a_staged_executable_cannot_be_saved(tmp_path):
+def counting_model():
+    """Places above zero of a convolved image, and their sum: two segments with a read between them."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["c"]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("NonZero", ["r"], ["places"]),
+        helper.make_node("Cast", ["places"], ["f"], to=TensorProto.FLOAT),
+        helper.make_node("ReduceSum", ["f"], ["total"], keepdims=0),
+    ]
+    w = numpy_helper.from_array(np.eye(40, dtype=np.float32), "w")  # large enough to be a named weight
+    return model(nodes, [("x", TensorProto.FLOAT, [2, 40])], ["places", "total"], [w])
+
+
+LOAD = """
+import sys
+import numpy as np
+import irc
+
+run = irc.load_executable(sys.argv[1])
+for count in (3, 17, 5, 80):
+    x = np.where(np.arange(80) < count, 1.0, -1.0).astype(np.float32).reshape(2, 40)
+    places, total = run(x)
+    assert places.tolist() == [(np.arange(count) // 40).tolist(), (np.arange(count) % 40).tolist()]
+    assert total == places.sum()
+    print(count, run.load_count, run.report.segments)
+"""
+
+
+@pytest.mark.parametrize(
+    ("shapes", "seen"),
+    [
+        ("exact", ["3 2 0", "17 3 0", "5 3 1", "80 3 2"]),  # 5 and 80 are new
+        ("bucket", ["3 2 0", "17 3 0", "5 3 1", "80 3 2"]),  # rounded up to 4, 32, 8, 128
+    ],
+)
+def test_what_was_compiled_is_not_compiled_in_another_process(shapes, seen, tmp_path):
+    run = irc.compile(counting_model(), target="xla", shapes=shapes)
+    for count in (3, 17):
+        run(np.where(np.arange(80) < count, 1.0, -1.0).astype(np.float32).reshape(2, 40))
+    run.save(tmp_path / "a")
+    done = subprocess.run([sys.executable, "-c", LOAD, tmp_path / "a"], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == seen, done.stderr
+    # Saved again, it still has what nobody ran.
+    again = irc.load_executable(tmp_path / "a")
+    again.save(tmp_path / "b")
+    third = irc.load_executable(tmp_path / "b")
+    third(np.ones((2, 40), np.float32) * np.where(np.arange(80) < 17, 1, -1).astype(np.float32).reshape(2, 40))
+    assert (third.load_count, third.report.segments) == (2, 0)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_host_steps_and_late_types_survive_saving(target, tmp_path):
     source = model(
-        [helper.make_node("Reshape", ["x", "shape"], ["y"])],
-        [("x", TensorProto.FLOAT, [6]), ("shape", TensorProto.INT64, [2])],
+        [
+            helper.make_node("MatMul", ["x", "w"], ["m"]),
+            helper.make_node("Reshape", ["m", "shape"], ["r"]),
+            helper.make_node("SequenceConstruct", ["r", "r"], ["list"]),
+            helper.make_node("SequenceAt", ["list", "position"], ["a"]),
+            helper.make_node("Exp", ["a"], ["y"]),
+        ],
+        [("x", TensorProto.FLOAT, ["N", 40]), ("shape", TensorProto.INT64, [2]), ("position", TensorProto.INT64, [])],
         ["y"],
+        [numpy_helper.from_array(np.eye(40, dtype=np.float32), "w")],
     )
-    run = irc.compile(source, target="xla")
-    run(np.zeros(6, np.float32), np.array([2, 3]))
-    with pytest.raises(irc.IrcError, match="cannot be saved"):
-        run.save(tmp_path / "a")
+    run = irc.compile(source, target=target)
+    arguments = (np.ones((2, 40), np.float32), np.array([5, -1]), np.array(1))
+    want = run(*arguments)[0]
+    compiled = run.report.segments
+    run.save(tmp_path / "a")
+    loaded = irc.load_executable(tmp_path / "a")
+    np.testing.assert_array_equal(loaded(*arguments)[0], want)
+    assert (loaded.load_count, loaded.report.segments) == (compiled, 0)
+    assert loaded.source == run.source
+    assert loaded.report.host_steps > 0
+
+
+def test_a_segment_that_was_changed_is_not_run(tmp_path):
+    run = irc.compile(counting_model(), target="xla")
+    run(np.ones((2, 40), np.float32))
+    run.save(tmp_path / "a")
+    manifest = json.loads((tmp_path / "a" / "manifest.json").read_text())
+    (tmp_path / "a" / manifest["segments"][0]["folder"] / "program.json").write_text("{}")
+    with pytest.raises(irc.FormatError, match="contents differ from the manifest"):
+        irc.load_executable(tmp_path / "a")
+    manifest["segments"][0]["segment"] = "0" * 64
+    run.save(tmp_path / "a")
+    (tmp_path / "a" / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(irc.FormatError, match="is not that of a program"):
+        irc.load_executable(tmp_path / "a")
+
+
+def test_refusals_of_an_entry_that_runs_in_stages_come_at_once():
+    m = Model("refused")
+
+    def body(b, x):
+        b.bind_dim(
+            b.reduce(b.convert(b.compare(x, 0, direction="gt"), dtype=dtypes.i64), axes=(0,), kind="sum"), dim="n"
+        )
+        places = b.NonZero(x, count=symbol("n"))
+        (y,) = (b.custom_call((places,), target="elsewhere", results=(tensor(dtypes.f32, symbol("n")),)),)
+        return b.tanh(y)
+
+    build.function(m, "main", [("x", tensor(dtypes.f32, 8))], body)
+    with pytest.raises(irc.UnsupportedError, match="xla cannot run custom_call"):
+        irc.compile(m, target="xla")

@@ -10,7 +10,7 @@ import pytest
 
 from irc.ir import build, dims, dtypes
 from irc.ir.clone import clone_model
-from irc.ir.data import SplatData
+from irc.ir.data import ArrayData, SplatData
 from irc.ir.errors import IrcError, UnsupportedError
 from irc.ir.model import Model
 from irc.ir.reference import evaluate
@@ -21,6 +21,7 @@ from irc.targets.onnx import kernels
 from irc.targets.onnx.export import save_onnx
 from irc.targets.onnx.lowering import TABLE
 from irc.targets.onnx.target import MAX_DEPTH, OnnxTarget
+from irc.testing.operators import model_of, run
 
 N = dims.symbol("N")
 
@@ -102,6 +103,62 @@ def test_what_the_schema_lacks_is_decomposed_in_files_too(tmp_path: Path):
     assert "Celu" not in {n.op_type for n in exported.graph.node}
 
 
+A, BYTES = np.arange(8, dtype=np.float32).reshape(1, 4, 2, 1), np.ones((2, 0), np.uint8)
+FOUND_BY_FUZZING = [
+    ("reverse", [np.array(3.0)], {"axes": ()}),
+    ("pad", [np.array(3, np.uint32), np.array(1, np.uint32)], {"low": (), "high": (), "interior": ()}),
+    ("DepthToSpace", [A.astype(np.int32)], {"blocksize": 2}),
+    ("GlobalMaxPool", [A.reshape(4, 2)], {}),
+    ("GlobalLpPool", [np.zeros((1, 3, 0), np.float32)], {}),
+    ("Shrink", [np.array([-(2**63), 2**63 - 1, 0])], {"bias": 0.0, "lambd": 0.5}),
+    ("Shrink", [np.array([-0.34948872598581193])], {"bias": 0.0, "lambd": 0.0}),
+    ("ReduceSumSquare", [np.array([-3, 2], np.int32)], {"axes": ()}),
+    ("ReduceMean", [np.zeros((0, 2), np.float32)], {"axes": (0,)}),
+    ("ReduceLogSum", [np.array([[0, 3]], np.int64)], {"axes": (0,)}),
+    ("MeanVarianceNormalization", [np.full((1, 2, 2, 2), 3, np.float32)], {"axes": (0, 2, 3)}),
+    ("InstanceNormalization", [A.reshape(4, 2), A[0, :2, 0, 0], A[0, :2, 0, 0]], {}),
+    ("TopK", [np.array([33, 6, 6, 86, 49], np.uint8)], {"k": 3, "ordered": False}),
+    ("Einsum", [(np.array([1, 2], np.uint32),)], {"equation": "x"}),
+    ("Resize", [np.ones((2, 2), np.float64)], {"dims": (4, 4)}),
+]
+
+
+@pytest.mark.parametrize("found", FOUND_BY_FUZZING, ids=lambda c: f"{c[0]}-{'_'.join(map(str, c[2].values()))}")
+def test_what_onnx_runtime_does_otherwise_is_decomposed(found):
+    """The session gives what the reference does; the file holds the operator itself, where ONNX has it."""
+    name, operands, attributes = found
+    model, inputs = model_of(name, *operands, **attributes)
+    got = program(model).run(inputs, True)
+    want = run(name, *operands, **attributes)
+    for a, b in zip(got, want if isinstance(want, tuple) else (want,), strict=True):
+        assert (a.dtype, a.shape) == (b.dtype, b.shape)
+        np.testing.assert_allclose(a, b, rtol=1e-5 if a.dtype == np.float32 else 1e-12)
+
+
+@pytest.mark.parametrize(
+    "name, operands, attributes",
+    [
+        ("LRN", [A.reshape(2, 4, 1)], {"size": 1}),
+        ("LRN", [A], {"size": 2}),
+        ("MatMulInteger", [BYTES, BYTES.T, None, None], {}),
+    ],
+)
+def test_what_onnx_runtime_cannot_do_is_refused(name, operands, attributes):
+    with pytest.raises(UnsupportedError):
+        program(model_of(name, *operands, **attributes)[0])
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.uint16, np.uint64])
+def test_division_by_what_may_be_0_needs_a_kernel(dtype):
+    x = np.array([7, 8], dtype)
+    with pytest.raises(UnsupportedError, match="has no Where of"):
+        program(model_of("divide", x, x)[0])
+    model = Model("m")
+    build.function(model, "main", [("x", TensorType(dtypes.DType.from_numpy(x.dtype), (2,)))],
+                   lambda b, v: b.divide(v, b.constant(np.array([2, 2], dtype))))  # fmt: skip
+    assert program(model).run([x], True)[0].tolist() == [3, 4]
+
+
 def test_the_tables_name_operators_that_are_lowered():
     names = {name.split(":")[0] for table in (kernels.NOT_IN_ONNX, kernels.NOT_IN_RUNTIME) for name in table}
     assert names <= TABLE.entries.keys()
@@ -152,6 +209,23 @@ def test_a_constant_that_no_tensor_can_hold_is_refused():
     fill = model.add_constant("fill", SplatData(1.0, dtypes.f32, (9_999_999_999,)))
     build.function(model, "main", [("i", TensorType(dtypes.i64, ()))], lambda b, i: b.take(fill, i, axis=0))
     with pytest.raises(IrcError, match=r"constant 'fill' of type f32\[9999999999\] takes 39999999996 bytes"):
+        program(model)
+
+
+def test_dense_constants_that_protobuf_cannot_hold_are_refused(monkeypatch, tmp_path: Path):
+    """One tensor beyond the limit cannot be written; many, together beyond it, go into a file but not to a session."""
+    model = Model("m")
+    weights = [np.arange(1000 * i, 1000 * i + 1000, dtype=np.float32) for i in range(2)]
+    held = [model.add_constant(f"w{i}", ArrayData(w)) for i, w in enumerate(weights)]
+    inputs = [("x", TensorType(dtypes.f32, (1000,)))]
+    build.function(model, "main", inputs, lambda b, x: b.add(b.add(x, held[0]), held[1]))
+    monkeypatch.setattr("irc.targets.onnx.export.LARGEST", 3999)
+    with pytest.raises(IrcError, match=r"constant 'w0' of type f32\[1000\] takes 4000 bytes; expected at most 3999"):
+        save_onnx(model, tmp_path / "m.onnx")
+    monkeypatch.setattr("irc.targets.onnx.export.LARGEST", 4000)
+    monkeypatch.setattr("irc.targets.onnx.target.LARGEST", 4000)
+    save_onnx(model, tmp_path / "m.onnx")
+    with pytest.raises(IrcError, match="the model has 8000 bytes of constants; expected at most 4000"):
         program(model)
 
 

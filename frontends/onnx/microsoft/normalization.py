@@ -6,7 +6,7 @@ from functools import partial
 
 from ....ir import dims as sizes
 from ....ir import dtypes
-from ..normalization import flat_softmax
+from ..normalization import flat_softmax, inverse_of_rms
 from ..registry import onnx_op as _onnx_op
 
 onnx_op = partial(_onnx_op, domain="com.microsoft")
@@ -29,10 +29,12 @@ def skip_layer_normalization(ctx, x, skip, gamma, beta=None, bias=None, *, epsil
 
 @onnx_op("SkipSimplifiedLayerNormalization")
 def skip_simplified_layer_normalization(ctx, x, skip, gamma, bias=None, *, epsilon=1e-12):
-    if ctx.wants(1) or ctx.wants(2):
-        ctx.refuse("statistics as results are not supported")
+    """The second result, a mean that it does not subtract, is 0 from ONNX Runtime."""
     total = _residual(ctx, x, skip, bias)
-    return ctx.build.RMSNormalization(total, gamma, axis=total.rank - 1, epsilon=epsilon), None, None, total
+    axis = total.rank - 1
+    y = ctx.build.RMSNormalization(total, gamma, axis=axis, epsilon=epsilon)
+    mean = ctx.build.full(0.0, dtypes.f32, (*total.dims[:axis], 1)) if ctx.wants(1) else None
+    return y, mean, inverse_of_rms(ctx, total, axis, epsilon) if ctx.wants(2) else None, total
 
 
 @onnx_op("EmbedLayerNormalization", absent=("segment_ids", "segments"))
@@ -42,6 +44,8 @@ def embed_layer_normalization(
 ):  # fmt: skip
     """LayerNormalization of the sum of embeddings; and how many elements of each row of the mask are 1."""
     b = ctx.build
+    if ids.rank != 2 or words.rank != 2 or positions.rank != 2:
+        ctx.fail(f"needs ids and tables of rank 2, got {ids.type}, {words.type} and {positions.type}")
     rows, length = ids.dims
     if position_ids is None:
         place = b.slice(positions, starts=(0, 0), limits=(length, positions.dims[1]), strides=(1, 1))

@@ -5,10 +5,17 @@ from ... import dtypes
 from ..bucketing import _block
 
 
+def _wide(b, places):
+    """Places as i64; those that it does not hold are out of range as its greatest number too."""
+    if places.dtype is dtypes.u64:
+        places = b.minimum(places, b.constant(2**63 - 1, dtypes.u64))
+    return b.convert(places, dtype=dtypes.i64)
+
+
 def _from_the_end(ctx, indices, size):
     """i64 places with negative ones in [-n, -1] counted from the true end n; other negative ones stay negative."""
     b = ctx.build
-    places, n = b.convert(indices, dtype=dtypes.i64), ctx.size(size)
+    places, n = _wide(b, indices), ctx.size(size)
     back = b.add(places, n)
     return b.select(b.compare(places, 0, direction="lt"), back, places)
 
@@ -30,7 +37,7 @@ def put_along_axis(ctx, x, indices, updates, *, axis, kind):
     if not ctx.is_open(size) and not ctx.open_axes(indices):
         return None
     behind = ctx.capacity(size)
-    places = b.convert(indices, dtype=dtypes.i64)
+    places = _wide(b, indices)
     if ctx.is_open(size):
         places = _from_the_end(ctx, indices, size)
         places = b.select(b.compare(places, 0, direction="lt"), behind, places)
@@ -47,7 +54,7 @@ def dynamic_slice(ctx, x, starts, *, sizes):
 def _start(ctx, start, size, block):
     """A start clamped so that the block fits the true size."""
     b = ctx.build
-    start = b.convert(start, dtype=dtypes.i64)
+    start = _wide(b, start)
     if not ctx.is_open(size) and not ctx.is_open(block):
         return start
     return b.maximum(b.minimum(start, b.subtract(ctx.size(size), ctx.size(block))), 0)
@@ -71,7 +78,7 @@ def gather(
     high = _last_starts(ctx, x, slice_sizes, start_index_map, indices, index_vector_dim)
     if high is None:
         return None
-    return ctx.again(x, b.maximum(b.minimum(b.convert(indices, dtype=dtypes.i64), high), 0))
+    return ctx.again(x, b.maximum(b.minimum(_wide(b, indices), high), 0))
 
 
 def scatter(
@@ -88,13 +95,13 @@ def scatter(
     high = _last_starts(ctx, x, lengths, scatter_dims_to_operand_dims, indices, index_vector_dim)
     if high is None and not ctx.open_axes(indices):
         return None
-    places = b.convert(indices, dtype=dtypes.i64)
+    places = _wide(b, indices)
     if high is not None:
         fits = b.compare(places, high, direction="le")
         if index_vector_dim < indices.rank:
             fits = b.reduce(fits, axes=(index_vector_dim,), kind="and")
             fits = b.reshape(fits, dims=tuple(1 if i == index_vector_dim else d for i, d in enumerate(indices.dims)))
-        places = b.select(fits, places, -1)
+        places = b.select(fits, places, b.constant(-1, dtypes.i64))
     return ctx.again(x, ctx.filled(places, -1), updates)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ... import dtypes
-from ...dims import Size
+from ...dims import Size, equal
 from ...ints import moved, numbers
 from ...operators import ANY, INTEGER, PURE, Operand, Variadic, operator
 from ..shape.positions import size_scalar
@@ -78,6 +78,8 @@ class TakeAlongAxis:
 
     def infer(ctx, x, indices, *, axis):
         along(ctx, x, indices, axis)
+        there = equal(x.dims[axis], 0) is not True or 0 in indices.dims
+        ctx.need(there, f"an axis of 0 elements has none to take: {x.type}")
         return x.with_dims(indices.dims)
 
     def reference(ctx, x, indices, *, axis):

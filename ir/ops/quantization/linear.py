@@ -47,6 +47,7 @@ def _dequantize_type(ctx, x, scale, zero_point, *, axis, block_size, dtype):
     axis = _parameter_axis(ctx, x, axis, scale, zero_point)
     _check_parameter(ctx, x, scale, axis, block_size, "scale")
     _check_parameter(ctx, x, zero_point, axis, block_size, "zero_point")
+    ctx.need(dtype is None or dtype.is_float, f"the result must be a float, not {dtype}")
     return x.with_dtype(dtype or scale.dtype)
 
 

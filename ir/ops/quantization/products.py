@@ -56,6 +56,11 @@ def _qlinear_conv_type(
 
 def _qlinear_matmul_type(ctx, a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point):
     _check_parameters(ctx, a, b, (a_scale, a_zero_point), (b_scale, b_zero_point))
+    for p in (a, b, y_zero_point):
+        ctx.need(
+            (p.dtype.is_integer and p.dtype.bits <= 32) or (p.dtype.is_float and p.dtype.bits <= 8),
+            f"quantized values are integers of at most 32 bits or floats of at most 8, not {p.dtype}",
+        )
     dims = matmul_dims(ctx, a, b)
     for p in (y_scale, y_zero_point):
         ctx.equal_dims(ctx.broadcast(dims, p.dims), dims, f"dims of the result with its parameter {p.type} and")

@@ -1,7 +1,5 @@
 """Core arithmetic, comparison and selection.  Operators on bits, and conversions, are in `bits`."""
 
-import numpy as np
-
 from ....ir import dtypes
 from ..expression import LOWEST, Slot
 from ..lowering import lower

@@ -5,9 +5,16 @@ import math
 import mlx.core as mx
 
 
+def _some(i, size):
+    """The indices; an error if there are any and nothing they could point to (MLX would read foreign memory)."""
+    if i.size and size < 1:
+        raise RuntimeError("an axis of 0 elements has none to take")
+    return i
+
+
 def _clamped(i, size):
     """Indices in [-size, size), negative ones counted from the end; others clamp (MLX would read foreign memory)."""
-    return mx.clip(mx.where(i < 0, i + size, i), 0, max(size - 1, 0))
+    return mx.clip(mx.where(_some(i, size) < 0, i + size, i), 0, size - 1)
 
 
 def _starts(starts, limits):
@@ -36,7 +43,7 @@ def _window_index(indices, shape, sizes, vector_dim, index_map, dropped, window_
     for i, axis in enumerate(index_map):
         start, room = vectors[..., i], shape[axis] - sizes[axis]
         inside = inside & (start >= 0) & (start <= room)
-        base = base + (mx.clip(start, 0, max(room, 0)) if clamp else start) * strides[axis]
+        base = base + (mx.clip(_some(start, room + 1), 0, room) if clamp else start) * strides[axis]
     for axis, of_indices in batching:
         at = of_indices - (of_indices > vector_dim)
         count = mx.arange(lead[at], dtype=mx.int64).reshape([-1 if j == at else 1 for j in range(len(lead))])

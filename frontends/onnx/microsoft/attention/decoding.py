@@ -10,7 +10,7 @@ from .....ir import dims as sizes
 from .....ir import dtypes
 from ...attention import joined
 from ...registry import onnx_op as _onnx_op
-from .merged import biased, default_scale, key_mask, of_rank_3, total_mask
+from .merged import biased, default_scale, has_past, key_mask, of_rank_3, total_mask
 
 onnx_op = partial(_onnx_op, domain="com.microsoft")
 
@@ -55,12 +55,14 @@ def decoder_masked_multi_head_attention(
         q, k, v = b.Split(q, axis=2, sizes=(third, third, third))
     if k is None or v is None:
         ctx.fail("one of key and value is missing")
-    cross, present = k.rank == 4, (None, None)
+    cross, present = k.rank == 4, [None, None]
     q, k, v = biased(ctx, (q, k, v), bias, num_heads)
     own = None
     if not cross:
-        if past_key is None or past_value is None or past_sequence_length is None or not past_present_share_buffer:
-            ctx.refuse("a cache that grows is not supported: past_present_share_buffer must be 1, as ONNX Runtime has it")
+        if not (has_past(ctx, past_key, past_value) and past_present_share_buffer):
+            ctx.refuse("a cache that grows is not supported: past_present_share_buffer must be 1")
+        if past_sequence_length is None or not past_sequence_length.dtype.is_integer:
+            ctx.fail("past_sequence_length must be one integer")
         own = b.reshape(b.convert(past_sequence_length, dtype=dtypes.i64), dims=(1, 1, 1, 1))
         present = [_written(ctx, old, new, own) for old, new in ((past_key, k), (past_value, v))]
         k, v = present if cache_indirection is None else (_of_beams(ctx, x, cache_indirection, own) for x in present)

@@ -10,7 +10,7 @@ from .....ir import dims as sizes
 from .....ir import dtypes
 from ...attention import heads, joined
 from ...registry import onnx_op as _onnx_op
-from .merged import default_scale, of_rank_3
+from .merged import default_scale, has_past, of_rank_3
 
 onnx_op = partial(_onnx_op, domain="com.microsoft")
 
@@ -49,7 +49,7 @@ def group_query_attention(
         positions = _positions(ctx, position_ids, start, prompt, batch, length)
         cos, sin = (b.take(table, positions, axis=0) for table in (cos, sin))
         q, k = (b.RotaryEmbedding(x, cos, sin, interleaved=bool(rotary_interleaved)) for x in (q, k))
-    if past_key is not None and past_value is not None:
+    if has_past(ctx, past_key, past_value):
         total = ctx.size(total_sequence_length, "total_sequence_length")
         k, v = (_appended(ctx, old, new, start, total) for old, new in ((past_key, k), (past_value, v)))
     mask = _seen(ctx, start, held, length, k.dims[2], causal, local_window_size, q.dtype)
@@ -59,9 +59,7 @@ def group_query_attention(
     sinks = head_sink
     if sinks is None and smooth_softmax:
         sinks = b.full(0.0, q.dtype, (num_heads,))
-    out = b.Attention(
-        q, k, v, mask, sinks, scale=default_scale(ctx, q, scale), softcap=softcap, zero_masked_rows=True
-    )
+    out = b.Attention(q, k, v, mask, sinks, scale=default_scale(ctx, q, scale), softcap=softcap, zero_masked_rows=True)
     return joined(ctx, out), k, v
 
 
@@ -79,7 +77,7 @@ def _grouped(ctx, q, k, v, num_heads, kv_num_heads):
 
 
 def _tokens(ctx, seqlens_k, total, batch, length):
-    """i64[B]: how many tokens each entry had before this step, and has after it; bool: whether this is a first prompt."""
+    """i64[B]: how many tokens each entry had before this step, and has after it; bool: is this a first prompt?"""
     b = ctx.build
     for what, x in (("seqlens_k", seqlens_k), ("total_sequence_length", total)):
         if not x.dtype.is_integer:
@@ -92,7 +90,7 @@ def _tokens(ctx, seqlens_k, total, batch, length):
 
 
 def _positions(ctx, given, start, prompt, batch, length):
-    """i64[B, S].  In a first prompt ONNX Runtime counts from the first element that is given, whatever the others are."""
+    """i64[B or 1, S].  In a first prompt ONNX Runtime counts from the first element given, whatever the others are."""
     b = ctx.build
     steps = b.iota(dtype=dtypes.i64, dims=(1, length), axis=1)
     if given is None:

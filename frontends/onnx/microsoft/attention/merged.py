@@ -60,8 +60,8 @@ def hidden_keys(ctx, index, bias, q, k, filler, causal, offset):
     added, b = key_mask(ctx, index, q, k, filler), ctx.build
     lowest = float(q.dtype.finfo().min)
     if added is not None and causal and filler <= lowest:
-        # ONNX Runtime hides later keys by the lowest number, not by -inf: a query that sees no key, as in padding on the
-        # left, takes equal shares of all that have it, later ones too.
+        # ONNX Runtime hides later keys by the lowest number, not by -inf: a query that sees no key, as in padding on
+        # the left, takes equal shares of all keys that have it, later ones too.
         own = b.add(b.iota(dtype=dtypes.i64, dims=(q.dims[2], 1), axis=0), b.dimensions(dims=(offset,), scalar=True))
         later = b.compare(b.iota(dtype=dtypes.i64, dims=(1, k.dims[2]), axis=1), own, direction="gt")
         added, causal = b.select(later, b.constant(np.array(lowest), q.dtype), added), False
@@ -130,7 +130,7 @@ def multi_head_attention(
         ctx.refuse("the scores as a result are not supported")
     b = ctx.build
     q, k, v = _projected(ctx, q, k, v, bias, num_heads)
-    if past_key is not None and past_value is not None:
+    if has_past(ctx, past_key, past_value):
         offset = past_key.dims[2]
         k, v = b.concatenate((past_key, k), axis=2), b.concatenate((past_value, v), axis=2)
     else:  # keys of a cache that the model itself appended to: the last query sees all of them
@@ -164,6 +164,13 @@ def biased(ctx, parts, bias, num_heads):
         biases = ctx.build.Split(bias, axis=0, sizes=tuple(_width(x) for x in parts))
         parts = [x if x.rank == 4 else ctx.build.add(x, own) for x, own in zip(parts, biases, strict=True)]
     return [x if x.rank == 4 else heads(ctx, x, num_heads) for x in parts]
+
+
+def has_past(ctx, key, value):
+    """Whether there are cached keys and values [B, N, P, D]; only one of them is a fault."""
+    if (key is None) != (value is None):
+        ctx.fail("past_key and past_value stand together; one of them is missing")
+    return key is not None
 
 
 def of_rank_3(ctx, x, what):

@@ -26,8 +26,8 @@ def rotary_embedding(
     Packed batches (of tokens without padding) have [B, S] too, and rotate as others do.
     """
     b, flat = ctx.build, x.rank == 3
-    x = _by_heads(ctx, x, num_heads, cos)
     _check_positions(ctx, position_ids, (0, 1, 2))
+    x = _by_heads(ctx, x, num_heads, cos, rotary_embedding_dim)
     if position_ids.rank < 2:
         steps = b.iota(dtype=position_ids.dtype, dims=(1, x.dims[2]), axis=1)
         position_ids = b.add(b.reshape(position_ids, dims=(1, 1)), steps)
@@ -36,8 +36,11 @@ def rotary_embedding(
     return joined(ctx, out) if flat else out
 
 
-def _by_heads(ctx, x, num_heads, cos):
+def _by_heads(ctx, x, num_heads, cos, turned):
     """[B, N, S, D], also from [B, S, N * D]; without num_heads all of a head turns, which tells its size."""
+    if cos.rank != 2 or (turned and sizes.equal(cos.dims[1] * 2, turned) is False):
+        wanted = f"half of the rotary_embedding_dim {turned}" if turned else "half of the features that turn"
+        ctx.fail(f"the tables must be [positions, {wanted}], got {cos.type}")
     if x.rank == 3:
         x = heads(ctx, x, num_heads or sizes.floordiv(x.dims[2], 2 * cos.dims[1]))
     if x.rank != 4:
@@ -65,7 +68,7 @@ def m_rotary_embedding(
     width = cos.dims[1]
     if len(mrope_section) != 3 or min(mrope_section) < 0 or sizes.equal(sum(mrope_section), width) is False:
         ctx.fail(f"mrope_section must have three sizes that add up to {width}, got {list(mrope_section)}")
-    x = _by_heads(ctx, x, num_heads, cos)
+    x = _by_heads(ctx, x, num_heads, cos, rotary_embedding_dim)
     owner = np.repeat(np.arange(3), mrope_section)
     if mrope_layout:
         column = np.arange(len(owner))
@@ -86,8 +89,8 @@ def m_rotary_embedding(
 def gemma_rotary_embedding(ctx, angles, q, q_turned, k, k_turned):
     """q cos + q_turned sin, and so for k: the features come turned by a quarter (their halves swapped, one negated)."""
     b = ctx.build
-    if angles.rank != 3:
-        ctx.fail(f"the angles must be [batch, time, features], got {angles.type}")
+    if angles.rank != 3 or q.rank != 4 or k.rank != 4:
+        ctx.fail(f"needs angles of rank 3 and states of rank 4, got {angles.type}, {q.type} and {k.type}")
     batch, length, width = angles.dims
     cos, sin = (
         b.reshape(b.convert(table, dtype=q.dtype), dims=(batch, 1, length, width))
@@ -100,6 +103,8 @@ def gemma_rotary_embedding(ctx, angles, q, q_turned, k, k_turned):
 def relative_position_bias(ctx, table, query_length, key_length, *, max_distance, is_bidirectional=0):
     """T5's learnt bias: table [buckets, heads] -> [1, heads, query_length, key_length]."""
     b = ctx.build
+    if table.rank != 2 or not (query_length.dtype.is_integer and key_length.dtype.is_integer):
+        ctx.fail(f"needs a table of rank 2 and whole lengths, got {table.type}, {query_length.type}, {key_length.type}")
     queries, keys = ctx.size(query_length, "query_length"), ctx.size(key_length, "key_length")
     buckets, count = table.dims
     if not isinstance(buckets, int):
