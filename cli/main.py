@@ -30,6 +30,8 @@ COMMANDS = {
     "print": "printing",
     "view": "viewing",
     "diff": "diffing",
+    "bisect": "bisecting",
+    "reduce": "reducing",
     "explain": "explain",
     "targets": "targets",
     "passes": "passes",

@@ -30,16 +30,25 @@ class Change:
         return f"{self.rewrite}: {self.kind} {self.node}{f' ({self.detail})' if self.detail else ''}"
 
 
+class RewritesStopped(BaseException):
+    """The rewriter has made as many changes as it may; no handler of a pass may take this for an error of its own."""
+
+
 class Rewriter:
     """Changes a model.  `label` names the pass or rewrite at work; new nodes carry it in their location.
 
     `worklist()` yields nodes to look at: give it a start, and every node whose surroundings a change touched comes
     again.  Order is first in, first out, without duplicates.
+
+    `limit`: changes that it may make, new nodes not counted; the next one raises RewritesStopped before it begins.
     """
 
-    def __init__(self, model: Model, label: str = "rewrite") -> None:
+    def __init__(self, model: Model, label: str = "rewrite", *, limit: int | None = None) -> None:
         self.model = model
         self.label = label
+        self.limit = limit
+        self.made = 0
+        """Changes so far, new nodes not counted."""
         self.changes: list[Change] = []
         self._queue: deque[Node] = deque()
         self._queued: set[Node] = set()  # only asked for membership, never iterated
@@ -47,6 +56,14 @@ class Rewriter:
     @property
     def changed(self) -> bool:
         return bool(self.changes)
+
+    def _log(self, change: Change) -> None:
+        self.changes.append(change)
+        self.made += change.kind != "create"
+
+    def _may_change(self) -> None:
+        if self.limit is not None and self.made >= self.limit:
+            raise RewritesStopped
 
     def worklist(self, start: Iterable[Node]) -> Iterator[Node]:
         """Nodes of `start`, then whatever changes touched, until nothing is left."""
@@ -86,7 +103,7 @@ class Rewriter:
         return Location(tuple(names), self.label)
 
     def _created(self, node: Node) -> None:
-        self.changes.append(Change("create", node.label, self.label, subject=node))
+        self._log(Change("create", node.label, self.label, subject=node))
         self.touch(node)
 
     def replace(self, node: Node, values: Value | Sequence[Value | None]) -> None:
@@ -94,6 +111,7 @@ class Rewriter:
 
         A name that the old result has and the new one lacks moves over.  Types may only become more precise.
         """
+        self._may_change()
         new = (values,) if isinstance(values, Value) else tuple(values)
         if len(new) != len(node.results):
             raise IrcError(f"{node.label} has {len(node.results)} results, got {len(new)} to replace them")
@@ -104,7 +122,7 @@ class Rewriter:
                     raise IrcError(f"result {old.index} of {node.label} is still used")
                 continue
             self.replace_uses(old, value)
-        self.changes.append(Change("replace", node.label, self.label, detail, node))
+        self._log(Change("replace", node.label, self.label, detail, node))
         self._erase(node)
 
     def replace_uses(self, old: Value, new: Value) -> None:
@@ -131,39 +149,45 @@ class Rewriter:
 
     def set_operand(self, node: Node, index: int, value: Value | None) -> None:
         """Operand `index` (flat) of the node becomes `value`."""
+        self._may_change()
         self._set_use(node, index, node._operands[index], value)
-        self.changes.append(Change("update", node.label, self.label, f"operand {index}", node))
+        self._log(Change("update", node.label, self.label, f"operand {index}", node))
 
     def set_output(self, graph: Graph, index: int, value: Value) -> None:
         """Output `index` of the graph becomes `value`."""
+        self._may_change()
         self._set_use(graph, index, graph.outputs[index], value)
-        self.changes.append(Change("update", "graph output", self.label, f"output {index}"))
+        self._log(Change("update", "graph output", self.label, f"output {index}"))
 
     def set_outputs(self, graph: Graph, values: Sequence[Value]) -> None:
         """The graph returns `values` and nothing else."""
+        self._may_change()
         graph.set_outputs(values)
-        self.changes.append(Change("update", "graph", self.label, "outputs"))
+        self._log(Change("update", "graph", self.label, "outputs"))
 
     def set_attributes(self, node: Node, **values: Any) -> None:
         """Change attributes; the others stay.  Call `set_fact` too if a result's type changes with them."""
+        self._may_change()
         node.attributes = node.op.make_attributes({**node.attributes.as_dict(), **values})
-        self.changes.append(Change("update", node.label, self.label, ", ".join(values), node))
+        self._log(Change("update", node.label, self.label, ", ".join(values), node))
         self.touch(node, *(u for r in node.results for u in r.users))
 
     def set_fact(self, value: Value, fact: Fact) -> None:
         """Record a more precise type or known integers; users come again."""
         if value.type == fact.type and value.ints == fact.ints:
             return
+        self._may_change()
         value.set_fact(fact)
-        self.changes.append(Change("update", value.name or "value", self.label, f"type {fact.type}", value.node))
+        self._log(Change("update", value.name or "value", self.label, f"type {fact.type}", value.node))
         self.touch(*value.users)
 
     def erase(self, node: Node) -> None:
         """Remove a node whose results have no uses."""
+        self._may_change()
         for result in node.results:
             if result.has_uses:
                 raise IrcError(f"cannot erase {node.label}: its result {result.name or result.index} is still used")
-        self.changes.append(Change("erase", node.label, self.label, subject=node))
+        self._log(Change("erase", node.label, self.label, subject=node))
         self._erase(node)
 
     def _erase(self, node: Node) -> None:
@@ -194,18 +218,20 @@ class Rewriter:
 
     def erase_function(self, name: str) -> None:
         """Remove a function that nothing calls."""
+        self._may_change()
         self._release(self.model.functions.pop(name).body)
-        self.changes.append(Change("erase", f"@{name}", self.label))
+        self._log(Change("erase", f"@{name}", self.label))
 
     def erase_constants(self, constants: Sequence[Constant]) -> None:
         """Remove named constants without uses; those that `init` derives leave `init`'s outputs, its nodes stay."""
+        self._may_change()
         model, gone = self.model, set(constants)
         for constant in constants:
             name = constant.name or ""
             if constant.has_uses or model.constants.get(name) is not constant:
                 raise IrcError(f"cannot erase the constant #{name}: it is still used, or is not of this model")
             del model.constants[name]
-            self.changes.append(Change("erase", f"#{name}", self.label))
+            self._log(Change("erase", f"#{name}", self.label))
         rows = [(c, v) for c, v in zip(model.derived, model.init.outputs, strict=True) if c not in gone]
         if len(rows) != len(model.derived):
             model.derived = [c for c, _ in rows]
@@ -213,20 +239,22 @@ class Rewriter:
 
     def move_before(self, node: Node, anchor: Node) -> None:
         """Move a node before `anchor`, into its graph.  The caller answers for dominance; the verifier checks."""
+        self._may_change()
         if node.graph is None or anchor.graph is None:
             raise IrcError("both nodes must be in a graph")
         node.graph._unlink(node)
         anchor.graph._insert(node, anchor)
-        self.changes.append(Change("move", node.label, self.label, subject=node))
+        self._log(Change("move", node.label, self.label, subject=node))
         self.touch(node)
 
     def move_to_start(self, node: Node, graph: Graph) -> None:
         """Move a node to the start of a graph, which may be empty; dominance is the caller's affair here too."""
+        self._may_change()
         if node.graph is None:
             raise IrcError(f"{node.label} is not in a graph any more")
         node.graph._unlink(node)
         graph._insert(node, graph.first)
-        self.changes.append(Change("move", node.label, self.label, subject=node))
+        self._log(Change("move", node.label, self.label, subject=node))
         self.touch(node)
 
     def inline_graph(self, graph: Graph, arguments: Sequence[Value], before: Node) -> tuple[Value, ...]:
@@ -234,6 +262,7 @@ class Rewriter:
 
         The graph is empty afterwards.  Used for constant branches, calls (on a copy) and unrolling.
         """
+        self._may_change()
         for formal, actual in zip(list(graph.inputs), arguments, strict=True):
             self.replace_uses(formal, actual)
         outputs = graph.outputs
@@ -245,5 +274,5 @@ class Rewriter:
             graph._unlink(node)
             target._insert(node, before)
             self.touch(node)
-        self.changes.append(Change("move", before.label, self.label, "inlined graph", before))
+        self._log(Change("move", before.label, self.label, "inlined graph", before))
         return outputs

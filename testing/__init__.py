@@ -4,7 +4,7 @@
 |---|---|
 | an operator | `run`, `check_composite`, `facts_of`, `assumptions_of` |
 | a fusion | `model_of`, `try_fusions`, `random_inputs`: did it fire, why not, are results kept |
-| a pass | `check_passes`, `check_equivalent`, `check_file` (IR files with RUN and CHECK lines) |
+| a pass | `check_passes`, `check_equivalent`, `check_file` (IR files with RUN and CHECK lines), `bisect`, `shrink` |
 | a target | `check_target`: every operator that it claims; `compare`; `check_golden` for emitted code |
 """
 
@@ -15,15 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .agreement import compare
+    from .bisection import bisect
     from .equivalence import check_equivalent, check_passes
     from .filecheck import check_file
     from .golden import check_golden
     from .operators import assumptions_of, check_composite, facts_of, run
     from .patterns import model_of, random_inputs, try_fusions
+    from .reduce import shrink
     from .targets import check_target
 
 _HOMES = {
     "assumptions_of": "operators",
+    "bisect": "bisection",
     "check_composite": "operators",
     "check_equivalent": "equivalence",
     "check_file": "filecheck",
@@ -35,11 +38,12 @@ _HOMES = {
     "model_of": "patterns",
     "random_inputs": "patterns",
     "run": "operators",
+    "shrink": "reduce",
     "try_fusions": "patterns",
 }
 __all__ = [
-    "assumptions_of", "check_composite", "check_equivalent", "check_file", "check_golden", "check_passes",
-    "check_target", "compare", "facts_of", "model_of", "random_inputs", "run", "try_fusions",
+    "assumptions_of", "bisect", "check_composite", "check_equivalent", "check_file", "check_golden", "check_passes",
+    "check_target", "compare", "facts_of", "model_of", "random_inputs", "run", "shrink", "try_fusions",
 ]  # fmt: skip
 
 
