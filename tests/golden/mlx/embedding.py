@@ -3,9 +3,16 @@
 import mlx.core as mx
 
 
+def _some(i, size):
+    """The indices; an error if there are any and nothing they could point to (MLX would read foreign memory)."""
+    if i.size and size < 1:
+        raise RuntimeError("an axis of 0 elements has none to take")
+    return i
+
+
 def _clamped(i, size):
     """Indices in [-size, size), negative ones counted from the end; others clamp (MLX would read foreign memory)."""
-    return mx.clip(mx.where(i < 0, i + size, i), 0, max(size - 1, 0))
+    return mx.clip(mx.where(_some(i, size) < 0, i + size, i), 0, size - 1)
 
 
 def main(tokens, w):
