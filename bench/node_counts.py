@@ -7,6 +7,9 @@ Nodes are those of the written file, sub-graphs included, constants not counted.
 irc reading and the default pipeline, for the others their optimizer on a loaded model; loading is in all of them.
 Every result is checked by onnx.checker and by ONNX Runtime loading it; `irc verify --against` compares outputs.
 An optimizer that is not installed, or that fails on a file, shows its reason instead of a number.
+
+Seconds of the others over those of irc, seven published models (two cores, both busy): onnxsim x0.4 to x0.9, onnxslim
+x2.8 to x11, onnxscript x1.5 to x7.
 """
 
 from __future__ import annotations

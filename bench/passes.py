@@ -2,14 +2,15 @@
 
     python bench/passes.py --sizes 1000 10000 --shapes chain
 
-The default pipeline, time per node at 100k nodes over that at 10k (one run, two cores, one of them busy): chain x0.94,
-loops x1.12, wide x1.31, weights x0.78.  Runs of one shape differ by a tenth; no single pass of
-`wide` is above x1.5, nor the same one twice.
+The default pipeline makes as many Python calls per node at 100k nodes as at 10k (cProfile, all shapes: x1.00).  Its CPU
+time per node, best of three runs of each size: chain x0.92, loops x0.99, wide x1.17, weights x1.28.  Single runs on a
+shared machine say little: of those three, weights gave x0.82 to x1.68, chain x0.61 to x1.48.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import itertools
 import time
 from collections.abc import Callable
@@ -102,14 +103,15 @@ def model_of(shape: str, count: int) -> Model:
 
 
 def seconds(step: str, model: Model) -> float:
-    """Time of one run on a copy; the copy is not counted."""
+    """CPU time of one run on a copy; the copy, and the garbage of earlier runs, are not counted."""
     copy = clone_model(model)
-    start = time.perf_counter()
+    gc.collect()
+    start = time.process_time()
     if step == "legalize":
         legalize(copy, NoComposites())
     else:
         run_pipeline(copy, parse_pipeline(step), original=model)
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def main() -> None:

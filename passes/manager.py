@@ -50,10 +50,14 @@ def set_level(model: Model, level: Level) -> None:
 
 
 class PassError(IrcError):
-    """A pass that broke: a defect of the pass, not of the model.  `reproducer` is the file that shows it again."""
+    """A pass that broke: a defect of the pass, not of the model.
 
-    def __init__(self, message: str, name: str, reproducer: str | None = None) -> None:
+    `reproducer` is the file that shows it again, `step` the pass with its options.
+    """
+
+    def __init__(self, message: str, name: str, reproducer: str | None = None, step: Pass | None = None) -> None:
         self.name = name
+        self.step = step
         self.reproducer = reproducer
         super().__init__(message)
 

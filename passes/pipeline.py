@@ -322,7 +322,7 @@ class _Run:
         wrong = "left an invalid model" if isinstance(error, VerifyError) else "failed"
         said = str(error) if isinstance(error, IrcError) else f"{type(error).__name__}: {error}"
         path, note = _write_reproducer(self.original, self.done)
-        raise PassError(f"the pass {step.name!r} {wrong}: {said}\n  note: {note}", step.name, path) from error
+        raise PassError(f"the pass {step.name!r} {wrong}: {said}\n  note: {note}", step.name, path, step) from error
 
 
 @collection_paused()

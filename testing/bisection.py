@@ -116,7 +116,7 @@ def bisect(
 
     The model stays as it is.  Passes are taken in the order in which the pipeline runs them on this model, repetitions
     included; a change is any step of the Rewriter but the making of nodes.  Both searches halve: what was wrong once is
-    taken to stay wrong.
+    taken to stay wrong, but for the middle of a rewrite of several changes, which is passed over.
     """
     search = _Search(model, run, want, rtol, atol)
     first = search.state(0)
@@ -130,7 +130,7 @@ def bisect(
     wrong = search.state(at)
     step = search.steps[at - 1]
     made = sum(c.kind != "create" for c in wrong.changes)
-    found = _first_wrong(made, lambda n: search.state(at, n).fault is not None) if made else 0
+    found = _first_lasting(made, lambda n: search.state(at, n).fault is not None) if made else 0
     verdict = Verdict("pass", wrong.fault or "", str(step), at, tried=search.tried)
     after = search.state(at, found) if found else wrong
     if found and after.fault is not None:
@@ -142,6 +142,22 @@ def bisect(
     verdict.before = search.state(at, found - 1).model if found else search.state(at - 1).model
     verdict.after, verdict.tried = after.model, search.tried
     return verdict
+
+
+LOOK_AHEAD = 16
+"""Changes that one rewrite may take: in between, a model may be invalid or wrong though the rewrite is right."""
+
+
+def _first_lasting(count: int, wrong: Callable[[int], bool]) -> int:
+    """The least n with wrong(n) that is not right again within LOOK_AHEAD changes."""
+    low = 0
+    while True:
+        found = _first_wrong(count, wrong, low)
+        later = range(found + 1, min(found + LOOK_AHEAD, count - 1) + 1)
+        right = next((n for n in later if not wrong(n)), None)
+        if right is None:
+            return found
+        low = right
 
 
 def _forget_new_nodes(rewriter: Rewriter) -> None:
@@ -156,9 +172,9 @@ def _forget_new_nodes(rewriter: Rewriter) -> None:
             rewriter.changes.pop()
 
 
-def _first_wrong(count: int, wrong: Callable[[int], bool]) -> int:
-    """The least n in 1..count with wrong(n), where wrong(count) holds."""
-    low, high = 0, count
+def _first_wrong(count: int, wrong: Callable[[int], bool], low: int = 0) -> int:
+    """The least n in low+1..count with wrong(n), where wrong(count) holds and wrong(low) does not."""
+    high = count
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if wrong(middle) else (middle, high)
@@ -175,17 +191,8 @@ def _steps(model: Model, passes: str | Pipeline | Sequence[Pass]) -> list[Pass]:
     try:
         run_pipeline(clone_model(model), pipeline, observe=lambda step, rewriter: steps.append(step))
     except PassError as error:
-        broken = [step for step in _all_passes(pipeline) if step.name == error.name]
-        steps += broken[:1]
+        steps += [error.step] if error.step is not None else []
     return steps
-
-
-def _all_passes(pipeline: Pipeline | Sequence[Pass]) -> list[Pass]:
-    items = pipeline.items if isinstance(pipeline, Pipeline) else pipeline
-    out: list[Pass] = []
-    for item in items:
-        out += [item] if isinstance(item, Pass) else _all_passes(item.body)
-    return out
 
 
 def save_both(verdict: Verdict, folder: Path) -> Mapping[str, Path]:

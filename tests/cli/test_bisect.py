@@ -42,6 +42,11 @@ class Planted(Pass):
             b, x = rewriter.before(node), node.operands[0]
             if i == self.at and self.fault == "crash":
                 raise ZeroDivisionError("planted")
+            if self.fault == "stepwise":
+                # Right, but for one: in between, the node reads something else.
+                rewriter.set_operand(node, 0, model.main.inputs[0])
+                rewriter.set_operand(node, 0, b.negate(x) if i == self.at else x)
+                continue
             if i == self.at and self.fault == "invalid":
                 later = model.main.body.nodes
                 rewriter.set_operand(node, 0, list(later)[-1].results[0])
@@ -82,9 +87,23 @@ def test_a_wrong_rewrite_is_found(at: int, model: Model):
     assert (found.blame, found.pass_name.partition("{")[0], found.pass_number) == ("pass", "planted", 2)
     assert (found.rewrite, found.rewrite_number, found.source) == ("planted/tanh", at + 1, (f"layer{at}",))
     assert "DIFFERS" in found.reason
-    assert found.tried <= 25, "both searches halve"
+    assert found.tried <= 45, "both searches halve; what follows a change is looked at"
     ops = [[n.op.name for n in m.main.body.nodes].count("sine") for m in (found.before, found.after)]
     assert ops == [0, 1]
+
+
+@pytest.mark.parametrize("at", [3, 20, 37])
+def test_the_middle_of_a_right_rewrite_is_not_blamed(at: int, model: Model):
+    passes = f"planted{{fault=stepwise,at={at}}},dce"
+    found = bisect(model, lambda m: evaluate(m, [X]), evaluate(model, [X]), passes=passes)
+    assert found.blame == "pass"
+    assert found.source == (f"layer{at}",)
+
+
+def test_of_two_runs_of_one_pass_the_one_that_breaks_is_blamed(model: Model):
+    passes = "planted{fault=none},cse,planted{fault=crash}"
+    found = bisect(model, lambda m: evaluate(m, [X]), evaluate(model, [X]), passes=passes)
+    assert (found.blame, found.pass_name, found.pass_number) == ("pass", "planted{fault=crash}", 3)
 
 
 def test_a_crash_is_found(model: Model):
