@@ -95,11 +95,18 @@ def import_onnx(source: Any) -> Model:
     return importer(source)
 
 
+def _open_front_doors(model: Model) -> None:
+    """Import the front end that types the late nodes of a model, if it has any."""
+    if any(node.op.name == "onnx" for node in model.nodes()):
+        importlib.import_module(".frontends.onnx.late", __name__)
+
+
 def load(path: str | Path, *, verify: bool = True) -> Model:
     """The model of a container file; its weights stay mapped.  FormatError or VerifyError says what is wrong."""
     from .ir.container import load as load_container
 
     model = load_container(_path(path))
+    _open_front_doors(model)
     if verify:
         from .ir.verify import check
 
@@ -220,4 +227,6 @@ def load_executable(path: str | Path) -> Executable:
 
     folder = _path(path)
     manifest = read_manifest(folder)
-    return load_artifact(folder, targets.get(manifest["target"]), manifest)
+    executable = load_artifact(folder, targets.get(manifest["target"]), manifest)
+    _open_front_doors(executable.model)
+    return executable

@@ -39,9 +39,10 @@ def command(
     Outputs are those of the target (default: the reference), which runs no passes of its own here; they are judged by
     the reference on the model as it was read.  A crash and an invalid model count as wrong.
     """
+    import numpy as np
+
     from .. import compile as compile_model
     from .. import read
-    from ..ir.reference import evaluate
     from ..passes import DEFAULT
     from ..runtime.feeds import make_inputs
     from ..targets import get
@@ -50,13 +51,14 @@ def command(
     loaded = read(model)
     backend = get(target or "reference")
     files = {n: Path(p) for n, p in options.pairs(inputs, "--input").items()}
-    first = compile_model(loaded, target=get("reference"), passes="")
+    first = compile_model(loaded, target=get("reference"), passes="", seed=0)
     feeds = make_inputs(first, files, options.shapes(shapes), options.one_size(dims), seed)
 
     def run(work: Any) -> Sequence[Any]:
-        return list(compile_model(work, target=backend, passes="")(*feeds))
+        return list(compile_model(work, target=backend, passes="", seed=0)(*feeds))
 
-    verdict = bisect(loaded, run, evaluate(loaded, feeds), passes=pipeline or DEFAULT, rtol=rtol, atol=atol)
+    want = list(map(np.asarray, first(*feeds)))
+    verdict = bisect(loaded, run, want, passes=pipeline or DEFAULT, rtol=rtol, atol=atol)
     written = save_both(verdict, output) if output is not None and verdict.blame == "pass" else {}
     if as_json:
         options.print_json({**verdict.as_dict(), "files": {k: str(v) for k, v in written.items()}})

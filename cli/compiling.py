@@ -29,7 +29,7 @@ def command(
     output: Path | None,
     dims: tuple[str, ...],
     passes: str | None,
-    policy: str,
+    policy: str | None,
     entry: str | None,
     as_json: bool,
 ) -> None:
@@ -40,7 +40,7 @@ def command(
     backend = get(target)
     output = output or model.with_suffix(f".{backend.name}")
     sizes = options.dims(dims)
-    executable = compile_model(model, target=backend, entry=entry, dims=sizes, passes=passes, shapes=policy)
+    executable = compile_model(model, target=backend, entry=entry, dims=sizes, passes=passes, shapes=policy or "exact")
     executable.save(output)
     report = executable.report
     if as_json:
@@ -56,5 +56,7 @@ def command(
     for name, why in report.exact.items():
         click.echo(f"  exact      {name}: {why}")
     click.echo("  time       " + ", ".join(f"{stage} {s:.2f} s" for stage, s in report.seconds.items()))
-    if executable.entry.dims and not executable.programs:
+    if executable.is_staged:
+        click.echo("  runs in stages: values decide shapes, so programs are compiled at the first calls, not by --dim")
+    elif executable.entry.dims and not executable.programs:
         click.echo(f"  shapes are compiled at their first run; --dim {executable.entry.dims[0]}=SIZE compiles ahead")

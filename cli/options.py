@@ -48,9 +48,8 @@ POLICY = click.option(
     "--shapes",
     "policy",
     type=click.Choice(["exact", "bucket"]),
-    default="exact",
-    show_default=True,
-    help="A program for each shape, or for sizes rounded up to powers of two.",
+    default=None,
+    help="A program for each shape (exact, the default), or for sizes rounded up to powers of two (bucket).",
 )
 ENTRY = click.option("--entry", default=None, help="Function to use (default: main, or the only public one).")
 

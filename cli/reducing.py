@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -57,7 +58,7 @@ def command(
         raise IrcError(f"{output}: expected a file ending in .ir")
     files = {n: Path(p) for n, p in options.pairs(inputs, "--input").items()}
     judge = (target, pipeline, files, shapes, dims, seed, rtol, atol)
-    fails = _command(command_line) if command_line else _departs(*judge)
+    fails = _command(command_line, seconds) if command_line else _departs(*judge)
     found = shrink(read(model), fails, tries=tries, seconds=seconds, improved=lambda m: save(m, output))
     save(found.model, output)
     row = {
@@ -72,18 +73,28 @@ def command(
     return 0
 
 
-def _command(command_line: str | None) -> Any:
-    """Whether the command, with the candidate saved to a file, exits 0."""
+def _command(command_line: str | None, seconds: float) -> Any:
+    """Whether the command, with the candidate saved to a file, exits 0 within the time."""
     from .. import save
 
-    words = shlex.split(command_line or "")
+    try:
+        words = shlex.split(command_line or "")
+    except ValueError as error:
+        raise click.UsageError(f"--test {command_line!r}: {error}") from None
+    if not any("{}" in w for w in words):
+        raise click.UsageError(f"--test {command_line!r} does not name the model: write {{}} where its path goes")
+    if shutil.which(words[0]) is None:
+        raise click.UsageError(f"--test: {words[0]}: no such command")
 
     def fails(model: Any) -> bool:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.ir"
             save(model, path)
             filled = [w.replace("{}", str(path)) for w in words]
-            return subprocess.run(filled, capture_output=True, check=False).returncode == 0
+            try:
+                return subprocess.run(filled, capture_output=True, check=False, timeout=seconds).returncode == 0
+            except subprocess.TimeoutExpired:
+                return False
 
     return fails
 
@@ -96,7 +107,6 @@ def _departs(
     import numpy as np
 
     from .. import compile as compile_model
-    from ..ir.reference import evaluate
     from ..runtime.feeds import make_inputs
     from ..targets import get
     from ..testing.agreement import compare
@@ -104,11 +114,11 @@ def _departs(
     backend = get(target or "")
 
     def fails(model: Any) -> bool:
-        first = compile_model(model, target=get("reference"), passes="")
+        first = compile_model(model, target=get("reference"), passes="", seed=0)
         feeds = make_inputs(first, files, options.shapes(tuple(shapes)), options.one_size(tuple(dims)), seed)
-        want = evaluate(model, feeds)
+        want = list(first(*feeds))
         try:
-            got = list(compile_model(model, target=backend, passes=pipeline or "")(*feeds))
+            got = list(compile_model(model, target=backend, passes=pipeline or "", seed=0)(*feeds))
         except Exception:
             return True
         rows = [compare("y", np.asarray(a), b, rtol=rtol, atol=atol) for a, b in zip(got, want, strict=True)]

@@ -32,7 +32,7 @@ def command(
     seed: int,
     output: Path | None,
     repeat: int,
-    policy: str,
+    policy: str | None,
     entry: str | None,
     as_json: bool,
 ) -> None:
@@ -45,13 +45,13 @@ def command(
     from ..runtime.feeds import make_inputs
 
     if model.is_dir():
-        if target is not None or entry is not None or policy != "exact":
+        if target is not None or entry is not None or policy is not None:
             raise click.UsageError(
                 "an artifact has its target, entry and shapes already; leave --target, --entry and --shapes out"
             )
         executable = load_executable(model)
     else:
-        executable = compile_model(model, target=target or "xla", entry=entry, shapes=policy)
+        executable = compile_model(model, target=target or "xla", entry=entry, shapes=policy or "exact")
     files = {n: Path(p) for n, p in options.pairs(inputs, "--input").items()}
     feeds = make_inputs(executable, files, options.shapes(shapes), options.one_size(dims), seed)
     seconds = []

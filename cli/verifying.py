@@ -49,6 +49,7 @@ def command(
     """
     from .. import compile as compile_model
     from .. import read
+    from ..ir.errors import IrcError
     from ..runtime.feeds import make_inputs
     from ..targets import get
     from ..testing.agreement import compare
@@ -62,9 +63,14 @@ def command(
     rows = []
     for spec, backend in backends:
         executable = compile_model(loaded, target=backend, entry=entry)
+        if len(executable.entry.inputs) > len(executable.input_types):
+            raise IrcError(
+                f"{model} draws random numbers without a seed, which differ from run to run; "
+                "give its random operators a seed to compare them"
+            )
         if not feeds:
             feeds = make_inputs(executable, files, options.shapes(shapes), options.one_size(dims), seed)
-            want = _judge(judge, loaded if against is None else None, feeds, executable.entry.input_names, entry)
+            want = _judge(judge, loaded if against is None else None, feeds, list(executable.input_types), entry)
         got = executable(*feeds).by_name
         agreements = [compare(n, got[n], want[n], rtol=rtol, atol=atol) for n in got]
         row: dict[str, Any] = {
@@ -77,7 +83,7 @@ def command(
                 click.echo(f"{spec}: {agreement}")
         if layers and not row["agrees"]:
             row["first_departure"] = _departure(
-                loaded, backend, judge, feeds, executable.entry.input_names, entry, rtol, atol
+                loaded, backend, judge, feeds, list(executable.input_types), entry, rtol, atol
             )
             if not as_json:
                 click.echo(f"{spec}: {row['first_departure']}")

@@ -9,6 +9,7 @@ from ..ir import dims as sizes
 from ..ir import types
 from ..ir.clone import copy_graph
 from ..ir.dims import Dim
+from ..ir.errors import IrcError
 from ..ir.graph import Constant, Graph, Node, Value, graphs_inside
 from ..ir.loops import trip_count
 from ..ir.model import Model
@@ -41,6 +42,10 @@ class LowerLoops(Pass):
     level: ClassVar[Level] = Level.LEGAL
 
     unroll: int = 32
+
+    def __post_init__(self) -> None:
+        if self.unroll < 0:
+            raise IrcError(f"lower-loops: unroll must not be negative, got {self.unroll}")
 
     def run(self, model: Model, rewriter: Rewriter) -> None:
         # Inner loops first: what leaves them may leave the outer one too.

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..ir.errors import IrcError
 from ..ir.graph import Constant, Graph, Node, Value
 from ..ir.model import Function, Model
 from ..ir.operators import Trait
@@ -44,6 +45,11 @@ class Outline(Pass):
     min_nodes: int = 8
     min_calls: int = 2
 
+    def __post_init__(self) -> None:
+        if self.min_nodes < 1 or self.min_calls < 2:
+            got = f"{self.min_nodes} and {self.min_calls}"
+            raise IrcError(f"outline: min-nodes must be 1 or more and min-calls 2 or more, got {got}")
+
     def run(self, model: Model, rewriter: Rewriter) -> None:
         pending = [f for f in model.functions.values() if f.kind == "device" and not f.is_late]
         while pending:
@@ -54,7 +60,7 @@ class Outline(Pass):
 
     def _once(self, function: Function, rewriter: Rewriter) -> Function | None:
         """Outline the chain that saves most; the function made of it."""
-        for chain in chains(function, self.min_nodes, max(self.min_calls, 2)):
+        for chain in chains(function, self.min_nodes, self.min_calls):
             made = write(chain, function, rewriter)
             if made is not None:
                 return made

@@ -55,7 +55,7 @@ class Compiler:
 
     def program(self, segment: Model, dims: Mapping[str, int]) -> Program:
         """The program of the function `main` of a model for these sizes."""
-        digest = _digest(segment, dims)
+        digest = _digest(segment, dims, self.model)
         with self.lock:
             if digest not in self.known:
                 self.known[digest] = self._load(digest) or self._compile(segment, dims)
@@ -92,10 +92,16 @@ class Compiler:
             save_model(evaluate_init(legal), folder / MODEL)
 
 
-def _digest(segment: Model, dims: Mapping[str, int]) -> str:
-    """Of what a segment does: weights count by their names, which are those of the executable's model."""
+def _digest(segment: Model, dims: Mapping[str, int], model: Model) -> str:
+    """Of what a segment does: the executable's own weights count by their names, others (of late nodes) by contents."""
+    foreign = [
+        f"{name} {constant.data.digest}"
+        for name, constant in segment.constants.items()
+        if constant.data is not None
+        and ((own := model.constants.get(name)) is None or own.data is not constant.data)
+    ]
     texts = [print_function(f, locations=False, labels=False) for f in segment.functions.values()]
-    return hashlib.sha256("\n".join([repr(sorted(dims.items())), *texts]).encode()).hexdigest()
+    return hashlib.sha256("\n".join([repr(sorted(dims.items())), *foreign, *texts]).encode()).hexdigest()
 
 
 class Segment:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..ir.build import Builder
 from ..ir.clone import clone_model
 from ..ir.errors import IrcError
-from ..ir.graph import Node, Value
+from ..ir.graph import Constant, Node, Value
 from ..ir.model import Model
 from ..ir.rewrite import Rewriter
 from ..ir.types import TensorType
@@ -46,8 +46,10 @@ def shrink(
     is asked about, and an exception of `fails` counts as no.
     `improved` sees every smaller model at once (to save it).  The same model and answers give the same result.
     """
-    search = _Search(model, fails, tries, time.monotonic() + seconds, improved)
-    if not search.holds(clone_model(model)):
+    if tries < 1 or seconds <= 0:
+        raise IrcError(f"tries and seconds must be positive, got {tries} and {seconds:g}")
+    search = _Search(model, fails, tries, time.monotonic() + seconds, improved, tried=1)
+    if not fails(clone_model(model)):  # what goes wrong here is the caller's to see
         raise IrcError("the model does not fail, so there is nothing to reduce; check the condition")
     best = clone_model(model)
     progress = True
@@ -56,7 +58,7 @@ def shrink(
         for candidate in _candidates(best):
             if search.spent():
                 break
-            if candidate is not None and search.holds(candidate):
+            if candidate is not None and _size(candidate) < _size(best) and search.holds(candidate):
                 best, progress = candidate, True
                 improved(best)
                 break
@@ -86,6 +88,16 @@ class _Search:
 
 def _count(model: Model) -> int:
     return sum(1 for _ in model.nodes())
+
+
+def _size(model: Model) -> tuple[int, int, int]:
+    """What every step makes smaller: outputs, nodes that do more than make zeros, nodes."""
+    nodes = list(model.nodes())
+    return len(model.main.outputs), sum(bool(n.operands) and not _is_fill(n) for n in nodes), len(nodes)
+
+
+def _is_fill(node: Node) -> bool:
+    return node.op.name == "broadcast_in_dim" and isinstance(node.operands[0], Constant)
 
 
 def _candidates(model: Model) -> Iterator[Model | None]:

@@ -46,6 +46,8 @@ def attention(
 def heads(ctx, x, count):
     """[B, S, N * D] as [B, N, S, D]."""
     batch, length, width = x.dims
+    if count < 1 or sizes.equal(width % count, 0) is False:
+        ctx.fail(f"the number of heads must be positive and divide the {width} features, got {count}")
     split = ctx.build.reshape(x, dims=(batch, length, count, sizes.floordiv(width, count)))
     return ctx.build.transpose(split, permutation=(0, 2, 1, 3))
 

@@ -89,3 +89,34 @@ def test_one_condition_is_needed(tmp_path: Path):
     path = tmp_path / "m.ir"
     irc.save(chain(2, 1), path)
     assert cli(["reduce", str(path), "-o", str(tmp_path / "o.ir")]) == 2
+
+
+@pytest.mark.parametrize(
+    "line, said",
+    [
+        ("true", "does not name the model"),
+        ("no-such-command {}", "no such command"),
+        ("echo 'x {}", "No closing quotation"),
+    ],
+)
+def test_test_commands_are_checked_first(line: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "m.ir"
+    irc.save(chain(2, 1), path)
+    assert cli(["reduce", str(path), "-o", str(tmp_path / "o.ir"), "--test", line]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_every_step_makes_it_smaller():
+    """With a fault that never goes, little is left after few tries: nothing is tried again and again."""
+    found = shrink(chain(30, 7), lambda m: True)
+    assert found.complete
+    assert found.nodes_after <= 1
+    assert found.tried < 60
+
+
+def test_what_breaks_on_the_model_itself_is_shown():
+    def fails(model: Model) -> bool:
+        raise ZeroDivisionError("planted")
+
+    with pytest.raises(ZeroDivisionError, match="planted"):
+        shrink(chain(4, 1), fails)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+import irc
 from irc.cli.main import run
 from irc.cli.view import page, record
 from irc.cli.view.layout import Line, lay_out
@@ -263,3 +264,13 @@ def test_two_thousand_nodes_are_usable(browser, tmp_path):
     assert seen["boxes"] == seen["drawnWhole"] == 2002
     assert 0 < seen["drawnClose"] < 30, "what is out of sight is not drawn"
     assert [s[1] for s in seen["stages"]] == [s["name"] for s in data["stages"]]
+
+
+def test_the_model_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "m.ir"
+    shutil.copyfile(Path(__file__).parents[2] / "examples" / "digits" / "digits.onnx", tmp_path / "m.onnx")
+    irc.save(irc.import_onnx(tmp_path / "m.onnx"), path)
+    before = path.read_bytes()
+    assert run(["view", str(path), "-o", str(path)]) == 1
+    assert "ending in .html" in capsys.readouterr().err
+    assert path.read_bytes() == before

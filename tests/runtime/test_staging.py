@@ -219,3 +219,55 @@ def test_refusals_of_an_entry_that_runs_in_stages_come_at_once():
     build.function(m, "main", [("x", tensor(dtypes.f32, 8))], body)
     with pytest.raises(irc.UnsupportedError, match="xla cannot run custom_call"):
         irc.compile(m, target="xla")
+
+
+def late_if(number: int) -> onnx.NodeProto:
+    """A branch whose rank hangs on a value, and a weight of its own called `w`, as another one's is."""
+    weights = [numpy_helper.from_array(np.full((1, 128), number, np.float32), "w")]
+    other = [numpy_helper.from_array(np.full((1, 1, 128), number, np.float32), "w")]
+    result = [helper.make_tensor_value_info("z", TensorProto.FLOAT, None)]
+    then = [helper.make_node("Reshape", ["x", "shape"], ["r"]), helper.make_node("Mul", ["r", "w"], ["z"])]
+    els = [helper.make_node("Reshape", ["x", "shape3"], ["r"]), helper.make_node("Add", ["r", "w"], ["z"])]
+    return helper.make_node(
+        "If", ["p"], [f"o{number}"],
+        then_branch=helper.make_graph(then, "then", [], result, weights),
+        else_branch=helper.make_graph(els, "else", [], result, other),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def two_late_ifs() -> onnx.ModelProto:
+    inputs = [("x", TensorProto.FLOAT, ["N"]), ("p", TensorProto.BOOL, []), ("shape", TensorProto.INT64, [2]),
+              ("shape3", TensorProto.INT64, [3])]  # fmt: skip
+    graph = helper.make_graph(
+        [late_if(1), late_if(2)], "g", [helper.make_tensor_value_info(*i) for i in inputs],
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in ("o1", "o2")],
+    )  # fmt: skip
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+
+
+LATE_INPUTS = (np.ones(128, np.float32), np.array(True), np.array([1, 128]), np.array([1, 1, 128]))
+
+
+@pytest.mark.parametrize("target", ["reference", "xla", "mlx{compile=off}"])
+def test_weights_of_two_late_nodes_that_share_a_name_stay_apart(target, two_late_ifs):
+    run = irc.compile(two_late_ifs, target=target)
+    assert [np.unique(np.asarray(o)).tolist() for o in run(*LATE_INPUTS)] == [[1.0], [2.0]]
+
+
+@pytest.mark.parametrize("kind", ["model", "artifact"])
+def test_late_nodes_run_in_a_fresh_process(kind, two_late_ifs, tmp_path):
+    """Who loads a saved model or artifact has not imported ONNX; what types late nodes is loaded with it."""
+    path = tmp_path / ("m.ir" if kind == "model" else "m.xla")
+    if kind == "model":
+        irc.save(irc.import_onnx(two_late_ifs), path)
+    else:
+        irc.compile(two_late_ifs, target="xla").save(path)
+    script = f"""
+import numpy as np, irc
+run = irc.compile(irc.load({str(path)!r}), target="xla") if {kind == "model"} else irc.load_executable({str(path)!r})
+outputs = run(np.ones(128, np.float32), np.array(True), np.array([1, 128]), np.array([1, 1, 128]))
+assert [np.unique(np.asarray(o)).tolist() for o in outputs] == [[1.0], [2.0]]
+"""
+    done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
