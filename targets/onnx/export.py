@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -25,23 +26,26 @@ from ...ir.reference import Evaluator
 from ...ir.types import OptionalType, SequenceType, TensorType, Type
 from ...passes.legalize import legalize
 from .lowering import IR_VERSIONS, OPSET, TABLE, Context, Dialect, Ref
+from .weights import LARGEST, Weights, as_data, tensor_proto
 
 _PLAIN = Dialect()
 
 FILL_ABOVE = 1 << 10
 """Bytes from which a constant of one repeated element is made by a node instead of being stored."""
 
-LARGEST = (1 << 31) - (1 << 12)
-"""Bytes of one tensor: protobuf holds 2 GiB, its name and dims included; larger ones are a fault or an attack."""
-
-EXTERNAL_ABOVE = 1 << 30
+BESIDE_ABOVE = 1 << 30
 """Models with more bytes of constants put them into one file beside the model (protobuf ends at 2 GiB)."""
 
 
-def export_onnx(model: Model, entry: str | None = None, dialect: Dialect = _PLAIN) -> onnx.ModelProto:
-    """A legal model (every node claimed by the onnx target in that dialect) as a ModelProto."""
+def export_onnx(
+    model: Model, entry: str | None = None, dialect: Dialect = _PLAIN, weights: Weights | None = None
+) -> onnx.ModelProto:
+    """A legal model (every node claimed by the onnx target in that dialect) as a ModelProto.
+
+    With `weights`, large constants are put there, and the model only says where they are.
+    """
     function = model.entry(entry)
-    root = _Root(model, dialect)
+    root = _Root(model, dialect, weights)
     graph = GraphExporter(root, None)
     inputs = [graph.graph_input(v, n) for v, n in zip(function.inputs, function.input_names, strict=True)]
     graph.run(function.body)
@@ -64,17 +68,23 @@ def save_onnx(model: Model, path: Path, entry: str | None = None, opset: int = O
     target = OnnxFile(opset)
     legal = clone_model(model)
     legalize(legal, target)
-    proto = export_onnx(legal, entry, target.dialect)
-    size = sum(len(t.raw_data) for t in proto.graph.initializer)
-    location = f"{path.name}.data"
+    held = [c for c in legal.constants.values() if not isinstance(c.data, SplatData)]
+    size = sum(_nbytes(c.type) for c in held)
+    weights = Weights(f"{path.name}.data") if size > BESIDE_ABOVE else None
+    write_onnx(export_onnx(legal, entry, target.dialect, weights), weights, path)
+
+
+def write_onnx(proto: onnx.ModelProto, weights: Weights | None, path: Path) -> None:
+    """A model and its weights as files, which take their names when both are complete."""
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
-        work = Path(folder) / path.name
-        if size > EXTERNAL_ABOVE:
-            onnx.save(proto, work, save_as_external_data=True, location=location)
-            os.replace(work.with_name(location), path.with_name(location))
-        else:
-            onnx.save(proto, work)
-        os.replace(work, path)
+        work = Path(folder)
+        with open(work / "model", "wb") as file:
+            file.write(proto.SerializeToString())
+        if weights is not None and weights.held:
+            with open(work / "weights", "wb") as file:
+                weights.write(file)
+            os.replace(work / "weights", path.with_name(weights.location))
+        os.replace(work / "model", path)
 
 
 def _all_nodes(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
@@ -90,9 +100,10 @@ def _all_nodes(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
 class _Root:
     """What all graphs of one export share: names, initializers, the values that give symbols their sizes."""
 
-    def __init__(self, model: Model, dialect: Dialect) -> None:
+    def __init__(self, model: Model, dialect: Dialect, weights: Weights | None) -> None:
         self.model = model
         self.dialect = dialect
+        self.weights = weights
         self.taken: dict[str, int] = {}
         self._node_names: dict[str, int] = {}
         self.initializers: dict[Any, onnx.TensorProto] = {}
@@ -121,14 +132,21 @@ class _Root:
             if isinstance(value.data, SplatData) and value.data.nbytes > FILL_ABOVE and not value.dtype.is_string:
                 self.constants[value] = Ref(self._fill(value, value.data), value.type)
                 return self.constants[value]
-            array = self.array(value)
-            _check_size(value, array.nbytes)
-            key = (
-                ("named", value.name)
-                if value.name is not None
-                else (array.dtype.str, array.shape, array.tobytes(), value.dtype)
-            )
-            name = self.add(key, value.name or "constant", array, value.dtype)
+            data = value.data or as_data(self.array(value), value.dtype)
+            _check_size(value, data.nbytes)
+            if self.weights is not None and self.weights.takes(data):
+                key: Any = ("beside", value.name or data.digest)
+                if key not in self.initializers:
+                    self.initializers[key] = self.weights.add(self.fresh(value.name or "constant"), data)
+                name = self.initializers[key].name
+            else:
+                array = data.numpy()
+                key = (
+                    ("named", value.name)
+                    if value.name is not None
+                    else (array.dtype.str, array.shape, array.tobytes(), value.dtype)
+                )
+                name = self.add(key, value.name or "constant", array, value.dtype)
             self.constants[value] = Ref(name, value.type, value.fact.ints)
         return self.constants[value]
 
@@ -146,6 +164,12 @@ class _Root:
         made = helper.make_node("ConstantOfShape", [dims], [name], name=self.fresh_node(name), value=element)
         self.filled.append(made)
         return name
+
+
+def _nbytes(type_: Type) -> int:
+    """Bytes of a constant, whose dims are numbers."""
+    known = [d for d in getattr(type_, "dims", None) or () if isinstance(d, int)]
+    return math.prod(known) * type_.dtype.itemsize if isinstance(type_, TensorType) else 0
 
 
 def _check_size(value: Constant, size: int) -> None:
@@ -414,19 +438,3 @@ def type_proto(type_: Type) -> onnx.TypeProto:
         return helper.make_optional_type_proto(type_proto(type_.element))
     dims = None if type_.dims is None else [d if isinstance(d, int) else str(d) for d in type_.dims]
     return helper.make_tensor_type_proto(type_.dtype.onnx, dims)
-
-
-def tensor_proto(name: str, array: Any, dtype: DType) -> onnx.TensorProto:
-    """An initializer.  Sub-byte elements are packed, low bits first, as ONNX has it."""
-    out = onnx.TensorProto(name=name, data_type=dtype.onnx, dims=array.shape)
-    if dtype.is_string:
-        out.string_data.extend(str(s).encode() for s in array.reshape(-1))
-    elif dtype.bits < 8 and not dtype.is_bool:
-        per_byte = 8 // dtype.bits
-        codes = np.ascontiguousarray(array).reshape(-1).view(np.uint8) & ((1 << dtype.bits) - 1)
-        codes = np.pad(codes, (0, -len(codes) % per_byte)).reshape(-1, per_byte)
-        shifts = np.arange(per_byte, dtype=np.uint8) * np.uint8(dtype.bits)
-        out.raw_data = np.bitwise_or.reduce(codes << shifts, axis=1).astype(np.uint8).tobytes()
-    else:
-        out.raw_data = np.ascontiguousarray(array).tobytes()
-    return out

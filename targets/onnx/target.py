@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 
+from ...ir.data import Data
 from ...ir.dtypes import DType
 from ...ir.errors import IrcError
 from ...ir.model import Model, Node
@@ -33,13 +35,21 @@ from . import (  # noqa: F401 (importing a family registers its rules)
     sort,
     window,
 )
-from .export import LARGEST, export_onnx
+from .export import export_onnx, write_onnx
 from .kernels import NOT_IN_ONNX, NOT_IN_RUNTIME, lacks
 from .lowering import IR_VERSIONS, OPSET, TABLE, Dialect
+from .weights import LARGEST, Weights, packs
 
 MAX_DEPTH = 31
 """Graphs within graphs: each takes three of the hundred nested messages that protobuf reads."""
 
+
+FILE = "model.onnx"
+WEIGHTS_FILE = "model.onnx.data"
+"""The two files of a saved program."""
+
+SHARED_FROM = 1 << 20
+"""Bytes from which a constant is handed to ONNX Runtime as it is instead of being copied into the model."""
 
 NEWEST_TYPE = {21: 22, 22: 22, 23: 23, 24: 24}
 """The greatest number of an element type that an operator set has."""
@@ -65,20 +75,26 @@ class ClaimContext:
 
 
 class OnnxProgram:
-    """An ONNX Runtime session."""
+    """An ONNX Runtime session, on a model in memory whose large weights it reads where they are, or on a file."""
 
-    def __init__(self, proto: onnx.ModelProto) -> None:
+    def __init__(self, proto: onnx.ModelProto, weights: Weights | None = None, path: Path | None = None) -> None:
         self._proto = proto
+        self._weights = weights
+        self._path = path
         options = ort.SessionOptions()
         options.log_severity_level = 3
         size = sum(len(t.raw_data) for t in proto.graph.initializer)
         if size > LARGEST:
             raise IrcError(
-                f"onnx: the model has {size} bytes of constants; expected at most {LARGEST}, what ONNX Runtime takes "
-                "from memory: export it to a file and open that"
+                f"onnx: the model has {size} bytes of constants of {SHARED_FROM} bytes or less; expected at most "
+                f"{LARGEST}, what one protobuf message holds"
             )
         try:
-            self._session = ort.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+            if weights is not None and weights.held:
+                self._shared = {name: _shared(data) for name, data in weights.held.items()}
+                options.add_external_initializers(list(self._shared), list(self._shared.values()))
+            source = str(path) if path is not None else proto.SerializeToString()
+            self._session = ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # ONNX Runtime raises classes of its own without a common public base
             raise IrcError(f"ONNX Runtime refuses the exported model: {error}") from error
         self._inputs = [i.name for i in self._session.get_inputs()]
@@ -102,7 +118,28 @@ class OnnxProgram:
         return [np.array(r) if isinstance(r, np.ndarray) else r for r in results]
 
     def save(self, folder: Path) -> None:
-        onnx.save(self._proto, folder / "model.onnx")
+        path = folder / FILE
+        if self._path is None:
+            write_onnx(self._proto, self._weights, path)
+        elif self._path.resolve() != path.resolve():
+            for name in (FILE, WEIGHTS_FILE):
+                if (source := self._path.with_name(name)).exists():
+                    shutil.copyfile(source, folder / name)
+
+
+class _Beside(Weights):
+    """Weights that a session reads where they are: large ones, of whole bytes."""
+
+    def takes(self, data: Data) -> bool:
+        return super().takes(data) and not packs(data.dtype)
+
+
+def _shared(data: Data) -> Any:
+    """A value of ONNX Runtime on the bytes of `data`."""
+    array = data.numpy()
+    if array.dtype.isbuiltin == 1:
+        return ort.OrtValue.ortvalue_from_numpy(array)
+    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array.view(f"u{array.dtype.itemsize}"), data.dtype.onnx)
 
 
 def _without_numpy(proto: onnx.ModelProto) -> list[str]:
@@ -157,10 +194,12 @@ class OnnxTarget(Target):
         return self.claim_by_table(TABLE, node, ClaimContext(self.dialect))
 
     def compile(self, model: Model, entry: str, state: dict[str, Any]) -> Program:
-        return OnnxProgram(export_onnx(model, entry, self.dialect))
+        weights = _Beside(WEIGHTS_FILE, SHARED_FROM)
+        return OnnxProgram(export_onnx(model, entry, self.dialect, weights), weights)
 
     def load(self, folder: Path, model: Model, entry: str, state: dict[str, Any]) -> Program:
-        return OnnxProgram(onnx.load(folder / "model.onnx"))
+        path = folder / FILE
+        return OnnxProgram(onnx.load(path, load_external_data=False), path=path)
 
     def to_numpy(self, array: Any) -> Any:
         return np.array(array)
