@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -99,7 +99,9 @@ class Target(ABC):
     """A place to run models.  irc's own stand in `targets/__init__.py`, those of plug-ins in the group `irc.targets`.
 
     The first line of a subclass's docstring is what `irc targets` shows.  `requires` are modules that must be there;
-    `per_shape`: `compile` needs every size to be a number.
+    `per_shape`: `compile` needs every size to be a number.  What `irc.testing` knows of its engine: `ulps` are errors
+    of operators where greater than usual, in units in the last place, and `deviations` the cases whose results
+    are otherwise, each with the reason.
     """
 
     name: ClassVar[str]
@@ -107,6 +109,8 @@ class Target(ABC):
     per_shape: ClassVar[bool] = False
     holds_any_value: ClassVar[bool] = False
     requires: ClassVar[tuple[str, ...]] = ()
+    deviations: ClassVar[Mapping[str, str]] = {}
+    ulps: ClassVar[Mapping[str, float]] = {}
 
     def __init__(self, options: Options | None = None) -> None:
         self.options = options if options is not None else self.options_class()
@@ -134,6 +138,18 @@ class Target(ABC):
     @abstractmethod
     def dtype_of(self, array: Any) -> DType | None:
         """Element type of one of the target's arrays; None if `array` is not one."""
+
+    def to_device(self, array: Any) -> Any:
+        """The target's own array with the contents of a NumPy array; itself where the target takes NumPy's."""
+        return array
+
+    def wait(self, arrays: Sequence[Any]) -> None:
+        """Return when these arrays of the target are there; a target that is never ahead of its caller need not."""
+        return
+
+    def memory(self, program: Program, call: Callable[[], object]) -> int | None:
+        """Bytes on the device at the peak of `call`, which runs `program`; weights included; None if unknown."""
+        return None
 
     @abstractmethod
     def versions(self) -> dict[str, str]:

@@ -62,6 +62,8 @@ def _conv_claim(
     precision,
     result,
 ):
+    if x.rank < 3:
+        return "ONNX's Conv has at least one spatial axis"
     if any(d != 1 for d in lhs_dilation) or any(window_reversal) or batch_group_count != 1:
         return "ONNX's Conv has no input dilation, kernel reversal or batch groups"
     if not x.dtype.is_float or result not in (None, x.dtype):

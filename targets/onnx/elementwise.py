@@ -310,6 +310,8 @@ def _casts(ctx, x, *, dtype, saturate):
 def convert(ctx, x, *, dtype, saturate):
     """ONNX leaves out-of-range casts from float to integer undefined, so those clip first and send NaN to 0."""
     extra = {"saturate": int(saturate)} if dtype.is_float and dtype.bits == 8 else {}
+    if x.dtype.is_float and x.dtype.bits == 8 and dtype.is_bool:
+        x = ctx.cast(x, dtypes.f32)  # ONNX Runtime takes -0 of eight bits for true
     if not (x.dtype.is_float and dtype.is_integer):
         return ctx.op("Cast", x, to=dtype.onnx, **extra)
     wide = ctx.cast(x, dtypes.f64)
@@ -317,9 +319,10 @@ def convert(ctx, x, *, dtype, saturate):
     zeroed = ctx.op("Where", ctx.op("IsNaN", wide, type=boolean), ctx.like(0, wide), wide, type=wide.type)
     low, high = int(dtype.min_value()), int(dtype.max_value())
     if dtype.bits < 64:
-        return ctx.op(
-            "Cast", ctx.op("Clip", zeroed, ctx.like(low, wide), ctx.like(high, wide), type=wide.type), to=dtype.onnx
-        )
+        inside = ctx.op("Clip", zeroed, ctx.like(low, wide), ctx.like(high, wide), type=wide.type)
+        if dtype.bits < 8:  # ONNX Runtime rounds on the way to four bits
+            inside = ctx.cast(inside, dtypes.i8)
+        return ctx.op("Cast", inside, to=dtype.onnx)
     # 2^63 - 1 is no f64: what is at least 2^63 (2^64 unsigned) is chosen after the cast.
     below = ctx.op(
         "Clip", zeroed, ctx.like(low, wide), ctx.constant(float(high + 1) * (1 - 2.0**-53), dtypes.f64), type=wide.type

@@ -25,6 +25,8 @@ from ...ir.model import Constant, Model
 from ...ir.reference import Evaluator
 from ...ir.types import OptionalType, SequenceType, TensorType, Type
 from ...passes.legalize import legalize
+from .border import carried, cast_attributes
+from .dequantized import StoredQuantized, stored_quantized
 from .lowering import IR_VERSIONS, OPSET, TABLE, Context, Dialect, Ref
 from .weights import LARGEST, Weights, as_data, tensor_proto
 
@@ -45,11 +47,15 @@ def export_onnx(
     With `weights`, large constants are put there, and the model only says where they are.
     """
     function = model.entry(entry)
-    root = _Root(model, dialect, weights)
+    root = Root(model, dialect, weights)
     graph = GraphExporter(root, None)
-    inputs = [graph.graph_input(v, n) for v, n in zip(function.inputs, function.input_names, strict=True)]
+    wide = (lambda type_: carried(type_)) if dialect.runtime else (lambda type_: None)
+    inputs = [
+        graph.graph_input(v, n, wide(v.type)) for v, n in zip(function.inputs, function.input_names, strict=True)
+    ]
     graph.run(function.body)
-    outputs = graph.outputs(function.body.outputs, function.output_names)
+    results = function.body.outputs
+    outputs = graph.outputs(results, function.output_names, [wide(v.type) for v in results])
     proto = helper.make_graph(
         [*root.filled, *graph.nodes], model.name or "main", inputs, outputs, list(root.initializers.values())
     )
@@ -97,10 +103,10 @@ def _all_nodes(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
     return found
 
 
-class _Root:
+class Root:
     """What all graphs of one export share: names, initializers, the values that give symbols their sizes."""
 
-    def __init__(self, model: Model, dialect: Dialect, weights: Weights | None) -> None:
+    def __init__(self, model: Model, dialect: Dialect, weights: Weights | None = None) -> None:
         self.model = model
         self.dialect = dialect
         self.weights = weights
@@ -108,7 +114,7 @@ class _Root:
         self._node_names: dict[str, int] = {}
         self.initializers: dict[Any, onnx.TensorProto] = {}
         self.filled: list[onnx.NodeProto] = []
-        """Nodes that make constants of one repeated element; they stand first in the main graph."""
+        """Nodes that make constants of one repeated element, or of integers; they stand first in the main graph."""
         self.constants: dict[Constant, Ref] = {}
         self.symbols: dict[str, Ref] = {}
         self._evaluator = Evaluator(model)
@@ -127,10 +133,13 @@ class _Root:
         return self.initializers[key].name
 
     def constant(self, value: Constant) -> Ref:
-        """The initializer of a constant, derived ones evaluated."""
+        """The initializer of a constant, derived ones evaluated; weights of integer products stay dequantizations."""
         if value not in self.constants:
             if isinstance(value.data, SplatData) and value.data.nbytes > FILL_ABOVE and not value.dtype.is_string:
                 self.constants[value] = Ref(self._fill(value, value.data), value.type)
+                return self.constants[value]
+            if (stored := stored_quantized(value)) is not None:
+                self.constants[value] = Ref(self._dequantize(value, stored), value.type)
                 return self.constants[value]
             data = value.data or as_data(self.array(value), value.dtype)
             _check_size(value, data.nbytes)
@@ -153,6 +162,17 @@ class _Root:
     def array(self, value: Constant) -> Any:
         """The contents of a constant, derived ones evaluated."""
         return self._evaluator.constant(value)
+
+    def _dequantize(self, value: Constant, stored: StoredQuantized) -> str:
+        """The name of a constant that a DequantizeLinear node makes."""
+        x = self.constant(stored.x).name
+        if stored.turned:
+            x = self.add(("turned", stored.x), stored.x.name or "constant", stored.integers(), stored.x.dtype)
+        given = [x, *(self.constant(v).name for v in (stored.scale, stored.zero_point) if v is not None)]
+        name = self.fresh(value.name or "dequantized")
+        axis = {} if not stored.x.rank else {"axis": stored.axis}
+        self.filled.append(helper.make_node("DequantizeLinear", given, [name], name=self.fresh_node(name), **axis))
+        return name
 
     def _fill(self, value: Constant, data: SplatData) -> str:
         """The name of a constant that a ConstantOfShape node makes."""
@@ -196,7 +216,7 @@ def _fresh(base: str, taken: dict[str, int]) -> str:
 class GraphExporter:
     """One GraphProto in the making."""
 
-    def __init__(self, root: _Root, outer: GraphExporter | None) -> None:
+    def __init__(self, root: Root, outer: GraphExporter | None) -> None:
         self.root = root
         self.outer = outer
         self.nodes: list[onnx.NodeProto] = []
@@ -220,10 +240,14 @@ class GraphExporter:
             exporter = exporter.outer
         raise IrcError(f"value {value.name!r} is used before it is exported")
 
-    def graph_input(self, value: Value, name: str) -> onnx.ValueInfoProto:
+    def graph_input(self, value: Value, name: str, wide: TensorType | None = None) -> onnx.ValueInfoProto:
+        """The declaration of an input; with `wide`, one of that type, which a Cast makes the value."""
         name = self.root.fresh(name)
-        self._bind(value, Ref(name, value.type))
-        return value_info(name, value.type)
+        ref = Ref(name, wide or value.type)
+        if wide is not None:
+            ref = self.node("Cast", (ref,), (value.type,), "", cast_attributes(value.type.dtype))[0]
+        self._bind(value, ref)
+        return value_info(name, wide or value.type)
 
     def _bind(self, value: Value, ref: Ref) -> None:
         """`ref` is the value from here on, and can tell the sizes of its axes."""
@@ -373,14 +397,22 @@ class GraphExporter:
             outputs.append(value_info(name, ref.type))
         return helper.make_graph(inner.nodes, "body", [*flags, *inputs], outputs)
 
-    def outputs(self, values: Sequence[Value], names: Sequence[str]) -> list[onnx.ValueInfoProto]:
-        """Output infos under the wanted names: the producing node is renamed, or an Identity added if it cannot be."""
+    def outputs(
+        self, values: Sequence[Value], names: Sequence[str], wide: Sequence[TensorType | None] = ()
+    ) -> list[onnx.ValueInfoProto]:
+        """Output infos under the wanted names: the producing node is renamed, or an Identity added if it cannot be.
+
+        Where `wide` has a type, a Cast to it makes the output.
+        """
         infos = []
         produced = {o for n in self.nodes for o in n.output}
         done: set[str] = set()
-        for value, name in zip(values, names, strict=True):
+        for value, name, cast in zip(values, names, wide or [None] * len(values), strict=True):
             ref = self.ref(value)
             assert ref is not None, "outputs are never absent"
+            if cast is not None:
+                ref = self.node("Cast", (ref,), (cast,), "", cast_attributes(cast.dtype))[0]
+                produced.add(ref.name)
             if ref.name != name:
                 if name in self.root.taken:
                     name = self.root.fresh(name) if name in done or name not in produced else self._make_room(name)
@@ -396,7 +428,7 @@ class GraphExporter:
                         helper.make_node("Identity", [ref.name], [name], name=self.root.fresh_node("Identity"))
                     )
             done.add(name)
-            infos.append(value_info(name, value.type))
+            infos.append(value_info(name, cast or value.type))
         return infos
 
     def _make_room(self, name: str) -> str:

@@ -11,6 +11,14 @@ from .lowering import lower
 REDUCTIONS = {"replace": "none", "sum": "add", "prod": "mul", "max": "max", "min": "min"}
 
 
+def _wide(ctx, indices):
+    """Indices as i64; those that only u64 holds become the greatest, since a plain cast would make them negative."""
+    if indices.dtype is dtypes.u64:
+        most = ctx.constant(int(dtypes.i64.max_value()), dtypes.u64)
+        indices = ctx.op("Min", indices, most, type=indices.type)
+    return ctx.cast(indices, dtypes.i64)
+
+
 def _clamped(ctx, indices, size):
     """Indices limited to [-size, size), which ONNX accepts; as they are if the model knows them to be inside."""
     if (
@@ -19,7 +27,7 @@ def _clamped(ctx, indices, size):
         and all(isinstance(i, int) and -size <= i < size for i in indices.ints)
     ):
         return indices
-    wide = ctx.cast(indices, dtypes.i64)
+    wide = _wide(ctx, indices)
     low, high = ctx.reshape(ctx.ints([-1 * size]), ()), ctx.reshape(ctx.ints([size - 1]), ())
     return ctx.op("Clip", wide, low, high, type=wide.type)
 
@@ -56,20 +64,27 @@ def put_along_axis(ctx, x, indices, updates, *, axis, kind):
 def gather_nd(ctx, x, indices, *, batch_dims):
     depth = indices.dims[-1]
     picked = x.dims[batch_dims : batch_dims + depth]
-    wide = ctx.cast(indices, dtypes.i64)
+    wide = _wide(ctx, indices)
     low, high = ctx.ints([-1 * d for d in picked]), ctx.ints([d - 1 for d in picked])
     clamped = ctx.op("Min", ctx.op("Max", wide, low, type=wide.type), high, type=wide.type)
     return ctx.op("GatherND", x, clamped, batch_dims=batch_dims)
 
 
-@lower("OneHot")
+def _indices_fit(ctx, indices, values, *, depth, axis):
+    return "u64 indices do not fit i64, the integers that it takes" if indices.dtype is dtypes.u64 else None
+
+
+@lower("OneHot", when=_indices_fit)
 def one_hot(ctx, indices, values, *, depth, axis):
+    """ONNX Runtime has kernels for i64 indices, and for f32 and f16 ones of few types of values."""
+    if not indices.dtype.is_float or values.dtype.is_float:
+        indices = ctx.cast(indices, dtypes.i64)
     return ctx.op("OneHot", indices, ctx.ints([depth]), values, axis=axis)
 
 
 def _begin(ctx, x, starts, sizes):
     """Starts as an i64 vector, clamped so that the block fits."""
-    vector = [ctx.reshape(ctx.cast(s, dtypes.i64), (1,)) for s in starts]
+    vector = [ctx.reshape(_wide(ctx, s), (1,)) for s in starts]
     type_ = vector[0].tensor.with_dims([len(vector)])
     joined = ctx.op("Concat", *vector, type=type_, axis=0)
     last = ctx.ints([d - s for d, s in zip(x.dims, sizes, strict=True)])

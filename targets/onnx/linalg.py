@@ -30,6 +30,8 @@ def det(ctx, x):
 def _float_product(ctx, lhs, rhs, *, lhs_contracting, rhs_contracting, lhs_batching, rhs_batching, precision, result):
     if _widens(lhs, rhs, result):
         return None
+    if ctx.dialect.runtime and lhs.dtype in (dtypes.u32, dtypes.u64) and 0 in [lhs.dims[a] for a in lhs_contracting]:
+        return f"ONNX Runtime does not sum nothing of {lhs.dtype}"
     if lhs.dtype.is_float or lhs.dtype in (dtypes.i32, dtypes.i64, dtypes.u32, dtypes.u64):
         return None if result in (None, lhs.dtype) and rhs.dtype is lhs.dtype else "ONNX's MatMul has one element type"
     return f"ONNX Runtime has no MatMul of {lhs.dtype}"

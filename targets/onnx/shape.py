@@ -109,9 +109,9 @@ def iota(ctx, *, dtype, dims, axis):
     limit = ctx.reshape(ctx.ints([dims[axis]]), ())
     counting = limit.tensor.with_dims([dims[axis]])
     line = ctx.op("Range", ctx.constant(0, dtypes.i64), limit, ctx.constant(1, dtypes.i64), type=counting)
-    line = ctx.cast(line, dtype)
-    placed = ctx.reshape(line, [dims[axis] if i == axis else 1 for i in range(len(dims))])
-    return ctx.broadcast(placed, dims)
+    narrow = dtype.bits < 32  # ONNX Runtime lacks Expand of some of those
+    placed = ctx.reshape(line if narrow else ctx.cast(line, dtype), [n if i == axis else 1 for i, n in enumerate(dims)])
+    return ctx.cast(ctx.broadcast(placed, dims), dtype)
 
 
 @lower("dimensions")

@@ -23,6 +23,8 @@ def sort(ctx, xs, *, axis, kind, comparator):
     """TopK of the whole axis, whose ties keep the lower index first; the other operands follow its indices."""
     key = xs[0]
     wide = key if key.dtype in (dtypes.i32, dtypes.i64) else ctx.cast(key, dtypes.i64)
+    if key.dtype is dtypes.u64:  # what is 2^63 or more became negative; from the least i64 on, the order is right again
+        wide = ctx.op("Add", wide, ctx.constant(int(dtypes.i64.min_value()), dtypes.i64), type=wide.type)
     types = (wide.type, key.tensor.with_dtype(dtypes.i64))
     _, order = ctx.ops(
         "TopK", wide, ctx.ints([key.dims[axis]]), types=types, axis=axis, largest=int(kind == "descending"), sorted=1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,7 +15,7 @@ import onnxruntime as ort
 from ...ir.data import Data
 from ...ir.dtypes import DType
 from ...ir.errors import IrcError
-from ...ir.model import Model, Node
+from ...ir.model import Function, Model, Node
 from ...ir.types import TensorType
 from ...runtime.backend import Program
 from ..base import Options, Target
@@ -35,9 +35,11 @@ from . import (  # noqa: F401 (importing a family registers its rules)
     sort,
     window,
 )
+from .border import back, barred, over
 from .export import export_onnx, write_onnx
-from .kernels import NOT_IN_ONNX, NOT_IN_RUNTIME, lacks
+from .kernels import DEVIATIONS, NOT_IN_RUNTIME, lacks
 from .lowering import IR_VERSIONS, OPSET, TABLE, Dialect
+from .schemas import Schemas
 from .weights import LARGEST, Weights, packs
 
 MAX_DEPTH = 31
@@ -77,8 +79,12 @@ class ClaimContext:
 class OnnxProgram:
     """An ONNX Runtime session, on a model in memory whose large weights it reads where they are, or on a file."""
 
-    def __init__(self, proto: onnx.ModelProto, weights: Weights | None = None, path: Path | None = None) -> None:
+    def __init__(
+        self, proto: onnx.ModelProto, function: Function, weights: Weights | None = None, path: Path | None = None
+    ) -> None:
         self._proto = proto
+        self._arguments = [v.type for v in function.inputs]
+        self._results = [v.type for v in function.body.outputs]
         self._weights = weights
         self._path = path
         options = ort.SessionOptions()
@@ -99,7 +105,11 @@ class OnnxProgram:
             raise IrcError(f"ONNX Runtime refuses the exported model: {error}") from error
         self._inputs = [i.name for i in self._session.get_inputs()]
         self._given = [i.name for i in proto.graph.input]
-        self._odd = ", ".join(_without_numpy(proto))
+        named = (
+            *zip(function.input_names, self._arguments, strict=True),
+            *zip(function.output_names, self._results, strict=True),
+        )
+        self._odd = ", ".join(f"{name} of type {t}" for name, type_ in named if (t := barred(type_)) is not None)
 
     @property
     def source(self) -> str:
@@ -110,12 +120,14 @@ class OnnxProgram:
             raise IrcError(
                 f"ONNX Runtime's Python interface cannot pass {self._odd}; export the model and run it elsewhere"
             )
-        feeds = {n: a for n, a in zip(self._given, arguments, strict=True) if n in self._inputs}
+        rows = zip(self._given, arguments, self._arguments, strict=True)
+        feeds = {n: over(a, t) for n, a, t in rows if n in self._inputs}
         try:
             results = self._session.run(None, feeds)
         except Exception as error:  # as above
             raise IrcError(f"ONNX Runtime cannot run this program: {error}") from error
-        return [np.array(r) if isinstance(r, np.ndarray) else r for r in results]
+        typed = zip(results, self._results, strict=True)
+        return [back(np.array(r), t) if isinstance(r, np.ndarray) else r for r, t in typed]
 
     def save(self, folder: Path) -> None:
         path = folder / FILE
@@ -142,19 +154,6 @@ def _shared(data: Data) -> Any:
     return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array.view(f"u{array.dtype.itemsize}"), data.dtype.onnx)
 
 
-def _without_numpy(proto: onnx.ModelProto) -> list[str]:
-    """Inputs and outputs whose element type ONNX Runtime's Python interface does not convert."""
-    found = []
-    for info in (*proto.graph.input, *proto.graph.output):
-        if info.type.HasField("tensor_type"):
-            dtype = DType.from_onnx(info.type.tensor_type.elem_type)
-            if dtype.name == "bf16" or (
-                dtype.bits < (16 if dtype.is_float else 8) and dtype.kind not in ("bool", "string")
-            ):
-                found.append(f"{info.name} of type {dtype}")
-    return found
-
-
 def _depth(node: Node) -> int:
     """How deep the graphs of a node nest in those around it."""
     depth = 0
@@ -171,35 +170,39 @@ class OnnxTarget(Target):
     name: ClassVar[str] = "onnx"
     options_class: ClassVar[type[Options]] = OnnxOptions
     runs: ClassVar[bool] = True
+    deviations: ClassVar[Mapping[str, str]] = DEVIATIONS
+    ulps: ClassVar[Mapping[str, float]] = {"logistic": 64}
 
     def __init__(self, options: Options | None = None) -> None:
         super().__init__(options)
         assert isinstance(self.options, OnnxOptions)
         self.dialect = Dialect(self.options.opset, self.runs)
+        self.schemas = Schemas(self.dialect)
 
     def claims(self, node: Node) -> str | None:
         opset = self.dialect.opset
         if node.graphs and _depth(node) > MAX_DEPTH:
             return f"its graphs nest more than {MAX_DEPTH} deep, which an ONNX file cannot hold"
         for value in (*node.operands, *node.results):
+            if self.runs and value is not None and (barrier := barred(value.type)) in ("c64", "c128"):
+                return f"ONNX Runtime has no kernels for {barrier}"
             number = value.type.dtype.onnx if value is not None and isinstance(value.type, TensorType) else 0
             if number > NEWEST_TYPE[opset]:
                 return f"opset {opset} has no element type {DType.from_onnx(number)}"
             if self.runs and number > NEWEST_TYPE[OPSET]:
                 return f"ONNX Runtime has no kernels for {DType.from_onnx(number)}"
-        if (dtype := lacks(NOT_IN_ONNX, node)) is not None:
-            return f"opset {opset} does not define it for {dtype}"
         if self.runs and (dtype := lacks(NOT_IN_RUNTIME, node)) is not None:
             return f"ONNX Runtime has no {dtype} kernel for it"
-        return self.claim_by_table(TABLE, node, ClaimContext(self.dialect))
+        refusal = self.claim_by_table(TABLE, node, ClaimContext(self.dialect))
+        return refusal if refusal is not None else self.schemas.refusal(node)
 
     def compile(self, model: Model, entry: str, state: dict[str, Any]) -> Program:
         weights = _Beside(WEIGHTS_FILE, SHARED_FROM)
-        return OnnxProgram(export_onnx(model, entry, self.dialect, weights), weights)
+        return OnnxProgram(export_onnx(model, entry, self.dialect, weights), model.entry(entry), weights)
 
     def load(self, folder: Path, model: Model, entry: str, state: dict[str, Any]) -> Program:
         path = folder / FILE
-        return OnnxProgram(onnx.load(path, load_external_data=False), path=path)
+        return OnnxProgram(onnx.load(path, load_external_data=False), model.entry(entry), path=path)
 
     def to_numpy(self, array: Any) -> Any:
         return np.array(array)
