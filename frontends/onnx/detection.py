@@ -44,8 +44,8 @@ def roi_align_10(
 
 
 def _roi_align(ctx, x, regions, batch, half_pixel, mode, height, width, ratio, scale):
-    if ratio <= 0:
-        ctx.refuse("sampling_ratio 0, a number of samples that depends on each region, is not supported")
+    if ratio < 0:
+        ctx.fail(f"sampling_ratio must not be negative, got {ratio}")
     return ctx.build.RoiAlign(
         x, regions, batch, output_height=height, output_width=width, sampling_ratio=ratio, spatial_scale=scale,
         mode=mode, half_pixel=half_pixel,

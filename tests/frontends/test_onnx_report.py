@@ -30,12 +30,12 @@ NET = model(
     ("Fancy", ["b"], ["c"], {"domain": "com.shop", "name": "second"}),
     ("Bernoulli", ["c"], ["d"], {"name": "coin"}),
     ("Whirl", ["d", "d"], ["e"], {"name": "pool"}),
-    ("RoiAlign", ["x", "x", "flag"], ["f"], {"name": "regions"}),
+    ("Rfft", ["x"], ["f"], {"domain": "com.microsoft", "name": "waves", "signal_ndim": 4, "onesided": 1}),
     ("Add", ["e", "f"], ["y"], {}),
     opset=15,
     com_shop=1,
+    com_microsoft=1,
 )
-NET.graph.initializer.append(helper.make_tensor("flag", TensorProto.BOOL, [], [True]))
 
 
 def test_the_report_lists_all_of_it():
@@ -45,12 +45,12 @@ def test_the_report_lists_all_of_it():
     assert rows == [
         ("com.shop", "Fancy", 1, 2, "first"),
         ("", "Whirl", 15, 1, "pool"),
-        ("", "RoiAlign", 15, 1, "regions"),
+        ("com.microsoft", "Rfft", 1, 1, "waves"),
     ]
     reasons = [u.reason for u in report]
     assert "domain 'com.shop'" in reasons[0]
     assert "no handler" in reasons[1]
-    assert "sampling_ratio 0" in reasons[2]
+    assert "signals of 4 axes" in reasons[2]
     assert "3 operators cannot be imported" in str(report)
     assert "2 nodes, first 'first'" in str(report)
 

@@ -160,7 +160,6 @@ def test_operators_that_do_nothing_leave_no_node(op, opset, operands, attributes
         ("Dropout", 6, [X], {}, "training mode"),
         ("BatchNormalization", 8, [X, *[(F, [3, 8, 8])] * 4], {"spatial": 0}, "spatial=0"),
         ("Upsample", 10, [X, np.ones(4, np.float32)], {}, "version 10"),
-        ("RoiAlign", 16, [X, (F, [1, 4]), (I64, [1])], {}, "sampling_ratio 0"),
     ],
 )
 def test_refusals_say_why(op, opset, operands, attributes, reason, one_node):
