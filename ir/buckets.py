@@ -3,7 +3,8 @@
 A size that is rounded up is a capacity: of an axis whose dim mentions such a symbol only a beginning counts, as long as
 the dim is for the true size.  What stands behind is anything: NaN, indices out of range, zero divisors.  A rule gets
 values of that kind and returns such results, whose beginnings are what the operator gives for the true sizes; or None,
-if the operator itself does.  Elementwise operators need no rule.
+if the operator itself does.  Elementwise operators need no rule.  A composite whose rule refuses is decomposed, as one
+without a rule is, so its rule only says where it may stay whole.
 """
 
 from __future__ import annotations
@@ -72,9 +73,7 @@ class BucketContext:
                 dims=(size,), scalar=True
             )  # fmt: skip
             return value
-        if sizes.has_broadcast(size):
-            self.refuse(f"{size} depends on which of its sizes is 1", size)
-        return sizes.fold(size, self._symbol, lambda n: b.constant(n, dtypes.i64), self._combined)
+        return sizes.fold(size, self._symbol, lambda n: b.constant(n, dtypes.i64), self._combined, self._broadcast)
 
     def capacity(self, size: Size) -> Value:
         """What a size is rounded up to, an i64 scalar."""
@@ -84,6 +83,14 @@ class BucketContext:
     def _symbol(self, name: str) -> Value:
         return self.true[name] if name in self.true else self.size(sizes.symbol(name))
 
+    def _broadcast(self, size: Size) -> Value | None:
+        """Of sizes that broadcast, the one that is not 1."""
+        b, out = self.build, None
+        for argument in sizes.broadcast_arguments(size) or ():
+            n = self.size(argument)
+            out = n if out is None else b.select(b.compare(out, 1, direction="eq"), n, out)
+        return out
+
     def _combined(self, kind: str, x: Value, y: Value) -> Value:
         b = self.build
         if kind == "//":  # rounds down, `divide` towards zero
@@ -92,6 +99,15 @@ class BucketContext:
         names = {"+": "add", "*": "multiply", "%": "Mod", "max": "maximum", "min": "minimum"}
         made: Value = b.apply(names[kind], x, y)
         return made
+
+    def repeats(self, *columns: Sequence[Size]) -> None:
+        """Sizes of each column broadcast together: which of them are 1 must be so for capacities too."""
+        for column in columns:
+            check_repeats(self, column)
+
+    def broadcasts(self, *operands: Value | None) -> None:
+        """As `repeats`, of all axes of operands that broadcast together."""
+        _check_broadcast(self, [v for v in operands if v is not None])
 
     def inside(self, dims: Sequence[Size], axes: Collection[int]) -> Value | None:
         """bool, broadcasting to `dims`: which elements count along these axes; None if all do."""
@@ -125,7 +141,7 @@ def bucketed(ctx: BucketContext) -> tuple[Value, ...] | None:
     if node.op.bucket is not None:
         made = node.op.bucket(ctx, *node.grouped, **node.keywords)
     elif Trait.ELEMENTWISE in node.op.traits:
-        _check_broadcast(ctx, [v for v in node.operands if v is not None])
+        ctx.broadcasts(*node.operands)
         return None
     else:
         ctx.refuse(NO_RULE)

@@ -5,7 +5,7 @@ Which operator does what is said by the `bucket` rules of their definitions; see
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -30,6 +30,9 @@ SIZE_ROLE = "true_size"
 
 ONES = "bucket.ones"
 """Metadata of a function: sizes, separated by semicolons, whose capacities must be 1 just where they are 1."""
+
+ROOM = "bucket.room"
+"""Metadata of a function: sizes, separated by semicolons, whose capacities are not proved to be as great."""
 
 
 @dataclass(frozen=True)
@@ -85,29 +88,48 @@ def bucket_dims(model: Model, entry: str, names: Iterable[str]) -> Bucketed:
 
 
 class _Rules:
-    """The rules as capabilities: what touches open axes and has no rule is decomposed."""
+    """The rules as capabilities: a composite that touches open axes is decomposed where its rule refuses."""
 
     name = "bucket-dims"
 
-    def __init__(self, function: Function, names: Collection[str]) -> None:
+    def __init__(self, model: Model, function: Function, true: Mapping[str, Value]) -> None:
+        self._model = model
         self._function = function
-        self._names = names
+        self._true = true
 
     def claims(self, node: Node) -> str | None:
-        mine = touches(node, self._names) and _function_of(node) is self._function
-        return NO_RULE if mine and not has_rule(node) else None
+        if not touches(node, self._true) or _function_of(node) is not self._function:
+            return None
+        if not has_rule(node):
+            return NO_RULE
+        return self._refusal(node) if node.op.decompose is not None and node.op.bucket is not None else None
+
+    def _refusal(self, node: Node) -> str | None:
+        """Why the rule of a composite refuses; what it makes is thrown away: its operands may change until its turn."""
+        scratch, known = Rewriter(self._model, self.name), dict(self._function.assumptions)
+        try:
+            bucketed(BucketContext(scratch.before(node), self._true, node, {}))
+        except (Refusal, InferenceError, DimError) as error:
+            return str(error)
+        finally:
+            self._function.assumptions = known
+            made = [c.subject for c in scratch.changes if c.subject is not None]
+            for new in reversed([n for n in made if n.graph is node.graph]):
+                scratch.erase(new)
+        return None
 
 
 def _apply(model: Model, function: Function, names: Collection[str], rewriter: Rewriter) -> dict[str, str]:
     """Change the function, in place; for each symbol at fault why it cannot be (then the model is of no use)."""
     if any(n.op.name == "call" for n in function.body.walk()):
         inline_calls(model, rewriter)
-    try_legalize(model, _Rules(function, names))
-    faults: dict[str, str] = {}
-    for name, why in _unfit(function, names):
-        faults.setdefault(name, why)
     function.input_attributes += [{} for _ in function.inputs[len(function.input_attributes) :]]
     true = {n: function.add_input(TensorType(dtypes.i64, ()), f"size_{n}", role=SIZE_ROLE, dim=n) for n in names}
+    try_legalize(model, _Rules(model, function, true))
+    room: dict[Size, None] = {}
+    faults: dict[str, str] = {}
+    for name, why in _unfit(function, names, room):
+        faults.setdefault(name, why)
     for value in _values(function):
         _forget_sizes(value, names)
     ones: dict[Size, None] = {}
@@ -122,22 +144,24 @@ def _apply(model: Model, function: Function, names: Collection[str], rewriter: R
         else:
             if values is not None:
                 rewriter.replace(node, values)
-    if ones:
-        function.metadata[ONES] = "; ".join(map(str, ones))
+    for key, found in ((ONES, ones), (ROOM, room)):
+        if found:
+            function.metadata[key] = "; ".join(map(str, found))
     return faults
 
 
-def _unfit(function: Function, names: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Symbols that cannot be rounded up, whatever the operators, and why."""
-    for assumption in function.assumptions:
-        if assumption.sometimes:
-            yield from ((s, f"{assumption.node} may need {assumption}") for s in assumption.symbols() if s in names)
+def _unfit(function: Function, names: Collection[str], room: dict[Size, None]) -> Iterator[tuple[str, str]]:
+    """Symbols that cannot be rounded up, whatever the operators, and why; `room` gets sizes to check in each call."""
     for value in _values(function):
         dims = value.type.dims if isinstance(value.type, TensorType) else None
         for dim in dims or ():
-            if not sizes.grows(dim, names):
-                why = f"{value.name or 'a value'} has the size {dim}, which may shrink where it grows"
-                yield from ((s, why) for s in sizes.symbols(dim) if s in names)
+            if sizes.grows(dim, names):
+                continue
+            if sizes.seems_to_grow(dim, names):
+                room[dim] = None
+                continue
+            why = f"{value.name or 'a value'} has the size {dim}, which may shrink where it grows"
+            yield from ((s, why) for s in sizes.symbols(dim) if s in names)
         if dims is None:
             yield from ((s, f"{value.name or 'a value'} has the type {value.type}") for s in types.symbols(value.type))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ..ir.binding import bind_dims
 from ..ir.dims import Size
 from ..ir.model import Function, Value
 from ..ir.types import TensorType
-from ..passes.bucket_dims import ONES, SIZE_ROLE
+from ..passes.bucket_dims import ONES, ROOM, SIZE_ROLE
 from .backend import Backend, Program
 
 SHAPES = ("exact", "bucket")
@@ -41,13 +41,26 @@ def candidates(function: Function) -> list[str]:
     return list(found)
 
 
-class Rounding:
-    """What of a bucketed function's inputs and outputs is cut and filled, and what its true sizes are."""
+class Fault(NamedTuple):
+    """What capacities would break, and the symbols in it."""
 
-    def __init__(self, function: Function) -> None:
+    text: str
+    symbols: Sequence[str]
+
+
+class Rounding:
+    """What of a bucketed function's inputs and outputs is cut and filled, and what its true sizes are.
+
+    `limited` gets the dims of which a size was rounded up less than others, or not at all, and why.
+    """
+
+    def __init__(self, function: Function, limited: dict[str, str] | None = None) -> None:
         self.function = function
         marks = function.input_attributes
-        self._ones = [sizes.parse(t) for t in function.metadata.get(ONES, "").split("; ") if t]
+        self._ones, self._room = (
+            [sizes.parse(t) for t in function.metadata.get(key, "").split("; ") if t] for key in (ONES, ROOM)
+        )
+        self.limited = {} if limited is None else limited
         self.dims = tuple(m["dim"] for m in marks if m.get("role") == SIZE_ROLE)
         self.inputs = function.inputs[: len(function.inputs) - len(self.dims)]
 
@@ -68,24 +81,62 @@ class Rounding:
     def rounded(self, bound: Mapping[str, int]) -> dict[str, int]:
         """Capacities of the dims that have some, the others as they are.
 
-        All stay if capacities break a relation that the model needs, or would broadcast in another way.
+        Where they would break a relation that the model needs, broadcast in another way or leave no room, the dims that
+        are at fault get the greatest capacities that do not, as a table of 77 places is good for 77.
         """
-        out = {n: capacity(v) if n in self.dims else v for n, v in bound.items()}
-        return out if holds(self.function, out) and self._repeats_alike(bound, out) else dict(bound)
+        most = {n: capacity(v) if n in self.dims else v for n, v in bound.items()}
+        out, faulty = dict(most), dict.fromkeys(self.dims, False)
+        while (why := self.fault(bound, out)) is not None:
+            at_fault = [n for n in why.symbols if n in faulty and not faulty[n]] or list(faulty)
+            for name in at_fault:
+                if most[name] != bound[name] and not faulty[name]:
+                    stays = f"{bound[name]} is not rounded up to {most[name]}"
+                    self.limited[name] = f"{stays}, which would break {why.text}"
+                faulty[name], out[name] = True, bound[name]
+            if out == bound:
+                break
+        for name in [n for n, yes in faulty.items() if yes]:
+            out[name] = self._greatest(bound, out, name, most[name])
+        return out
 
-    def _repeats_alike(self, bound: Mapping[str, int], capacities: Mapping[str, int]) -> bool:
-        pairs = ((sizes.evaluate(d, bound), sizes.evaluate(d, capacities)) for d in self._ones)
-        return all((a == 1) == (b == 1) for a, b in pairs)
+    def _greatest(self, bound: Mapping[str, int], out: Mapping[str, int], name: str, most: int) -> int:
+        """The greatest capacity up to `most` that goes with the others; those that go are taken to be a beginning."""
+        fits, fails = bound[name], most + 1
+        while fails - fits > 1:
+            middle = most if fails > most else (fits + fails) // 2
+            if self.fault(bound, {**out, name: middle}) is None:
+                fits = middle
+            else:
+                fails = middle
+        return fits
+
+    def fault(self, bound: Mapping[str, int], capacities: Mapping[str, int]) -> Fault | None:
+        """Why a program for these capacities cannot serve these sizes."""
+        for a in self.function.assumptions:
+            if all(n in bound for n in a.symbols()):
+                true, rounded = _holds(a, bound), _holds(a, capacities)
+                if rounded is not true if a.sometimes else rounded is False:
+                    return Fault(str(a), a.symbols())
+        for d in self._ones:
+            if (_value(d, bound) == 1) != (_value(d, capacities) == 1):
+                return Fault(f"that {d} is 1 or not", sizes.symbols(d))
+        for d in self._room:
+            if _value(d, bound) > _value(d, capacities):
+                return Fault(f"that {d} grows", sizes.symbols(d))
+        return None
 
 
-def holds(function: Function, bound: Mapping[str, int]) -> bool:
-    """Whether everything that the function assumes of these dims holds."""
+def _value(size: Size, bound: Mapping[str, int]) -> int:
+    """-1 where the size has no value."""
     try:
-        return all(
-            a.substitute(bound).holds() is not False
-            for a in function.assumptions
-            if all(n in bound for n in a.symbols())
-        )
+        return sizes.evaluate(size, bound)
+    except sizes.DimError:
+        return -1
+
+
+def _holds(assumption: sizes.Assumption, bound: Mapping[str, int]) -> bool | None:
+    try:
+        return assumption.substitute(bound).holds()
     except sizes.DimError:
         return False
 

@@ -27,6 +27,8 @@ class Report:
     """Dims that are rounded up."""
     exact: dict[str, str] = field(default_factory=dict)
     """Dims that stay exact although rounding up was asked for, and why."""
+    limited: dict[str, str] = field(default_factory=dict)
+    """Dims that are rounded up, but of which a call had a size that could not be, and the last reason."""
     seconds: dict[str, float] = field(default_factory=dict)
 
     def add_time(self, stage: str, seconds: float) -> None:
@@ -54,5 +56,6 @@ class Report:
             "host_operators": dict(self.host_operators),
             "bucketed": list(self.bucketed),
             "exact": dict(self.exact),
+            "limited": dict(self.limited),
             "seconds": dict(self.seconds),
         }

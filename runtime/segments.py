@@ -23,7 +23,7 @@ from ..passes import parse_pipeline, run_pipeline
 from ..passes.bucket_dims import bucket_dims, touches
 from ..passes.specialize import specialize
 from .artifact import MODEL, StoredProgram, evaluate_init
-from .backend import Backend, Program
+from .backend import Backend, Program, was_restored
 from .buckets import Rounding, fitted, shape_of
 from .lower import AFTER_SPECIALIZE, lower
 from .report import Report
@@ -80,8 +80,11 @@ class Compiler:
         legal = lower(segment, "main", self.backend, {}, self.report)
         started = time.perf_counter()
         program = self.backend.compile(legal, "main", self.state)
-        self.report.add_time("compile", time.perf_counter() - started)
-        self.report.segments += 1
+        if was_restored(program):
+            self.loaded(time.perf_counter() - started)
+        else:
+            self.report.add_time("compile", time.perf_counter() - started)
+            self.report.segments += 1
         return program, legal
 
     def save(self, digest: str, folder: Path) -> None:
@@ -119,7 +122,7 @@ class Segment:
                 raise MustBeExact(done.exact)
             model = done.model
         self._model = model
-        self._rounding = Rounding(model.main)
+        self._rounding = Rounding(model.main, compiler.report.limited)
         self._programs: dict[tuple[int, ...], Program] = {}
         if not names:
             self._programs[()] = compiler.program(model, {})

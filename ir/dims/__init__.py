@@ -12,7 +12,7 @@ an `Assumption`.
 from .comparison import bounds, equal, less, less_equal
 from .division import ceildiv, floordiv, mod
 from .extrema import broadcast, maximum, minimum
-from .growth import grows, has_broadcast, keeps_one, names_no
+from .growth import broadcast_arguments, grows, keeps_one, names_no, seems_to_grow
 from .parsing import parse
 from .polynomial import (
     MAX_ARGUMENTS,
@@ -46,13 +46,13 @@ __all__ = [
     "Solved",
     "bounds",
     "broadcast",
+    "broadcast_arguments",
     "ceildiv",
     "equal",
     "evaluate",
     "floordiv",
     "fold",
     "grows",
-    "has_broadcast",
     "keeps_one",
     "less",
     "less_equal",
@@ -64,6 +64,7 @@ __all__ = [
     "product",
     "relax",
     "render",
+    "seems_to_grow",
     "solve",
     "solve_all",
     "substitute",

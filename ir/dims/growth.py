@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from .polynomial import Atom, Size
-from .solving import symbols
+from .polynomial import Atom, DimError, Size
+from .solving import evaluate, symbols
 
 
 def grows(size: Size, names: Collection[str]) -> bool:
@@ -21,6 +21,31 @@ def grows(size: Size, names: Collection[str]) -> bool:
     )
 
 
+_TRIED = (1, 2, 3, 4, 5, 7, 12, 16, 33, 100, 384)
+
+
+def seems_to_grow(size: Size, names: Collection[str]) -> bool:
+    """Whether the size did not shrink in trials in which one of these symbols grew to the next power of two.
+
+    For sizes such as N - N // 3, of which `grows` has no proof.  Other symbols have a few values.
+    """
+    all_names = symbols(size)
+    for name in all_names:
+        if name not in names:
+            continue
+        for other in (1, 4, 30):
+            rest = dict.fromkeys(all_names, other)
+            for n in _TRIED:
+                try:
+                    before = evaluate(size, {**rest, name: n})
+                    after = evaluate(size, {**rest, name: 1 << (n - 1).bit_length()})
+                except DimError:
+                    continue
+                if before >= 0 and after < before:
+                    return False
+    return True
+
+
 def keeps_one(size: Size, names: Collection[str]) -> bool:
     """Whether the size is 1 exactly where it was, if these symbols grow but those that are 0 or 1 stay."""
     if isinstance(size, int) or names_no(size, names):
@@ -31,11 +56,12 @@ def keeps_one(size: Size, names: Collection[str]) -> bool:
     return m[0].kind == "symbol" or (m[0].kind == "bcast" and all(keeps_one(a, names) for a in m[0].args))
 
 
-def has_broadcast(size: Size) -> bool:
-    """Whether a bcast is part of the size."""
+def broadcast_arguments(size: Size) -> tuple[Size, ...] | None:
+    """What a size is the bcast of, if it is nothing but a bcast."""
     if isinstance(size, int):
-        return False
-    return any(a.kind == "bcast" or any(map(has_broadcast, a.args)) for m, _ in size._terms for a in m)
+        return None
+    (m, k), *rest = size._terms
+    return m[0].args if not rest and k == 1 and len(m) == 1 and m[0].kind == "bcast" else None
 
 
 def names_no(size: Size, names: Collection[str]) -> bool:

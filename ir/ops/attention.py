@@ -6,6 +6,7 @@ from .. import dtypes
 from ..dims import Size, equal
 from ..facts import make
 from ..operators import FLOAT, PURE, TENSOR, Operand, operator
+from . import capacities
 from .linalg import broadcasts_to
 from .reduction import reduced
 from .widening import converted, count, statistics_type, wide_array, widened
@@ -207,6 +208,7 @@ class Attention:
     infer = _attention_type
     reference = _attention_reference
     decompose = _attention
+    bucket = capacities.attention
 
 
 @operator("RotaryEmbedding", family="attention", traits=PURE)
@@ -223,3 +225,4 @@ class RotaryEmbedding:
     infer = _rotary_type
     reference = _rotary_reference
     decompose = _rotary
+    bucket = capacities.rotary

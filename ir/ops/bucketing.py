@@ -39,11 +39,48 @@ def broadcast_in_dim(ctx, x, *, dims, broadcast_dimensions):
 
 
 def reshape(ctx, x, *, dims):
-    """Elements keep their order: an open axis must be the first of those that it is joined with or cut from."""
-    for group in _groups(*([d for d in side if not ctx.is_one(d)] for side in (x.dims, dims))):
-        inner = [d for side in group for d in side[1:] if ctx.is_open(d)]
-        if inner:
-            ctx.refuse(f"reshaping {x.type} moves what counts away from the beginning", *inner)
+    """Elements keep their order: where an open axis is not the first of those that it is joined with or cut from, they
+    move, as what counts of [3,n] is not the beginning of what counts of [3*n]."""
+    old, new = ([d for d in side if not ctx.is_one(d)] for side in (x.dims, dims))
+    groups = _groups(old, new)
+    if not any(ctx.is_open(d) for group in groups for side in group for d in side[1:]):
+        return None
+    b, y = ctx.build, _flat(ctx, x, groups)
+    for axis, (before, after) in enumerate(groups):
+        if any(ctx.is_open(d) for side in (before, after) for d in side[1:]):
+            y = b.take(y, _moved_places(ctx, before, after), axis=axis)
+    return b.reshape(y, dims=dims)
+
+
+def _flat(ctx, x, groups):
+    """x with one axis a group."""
+    return ctx.build.reshape(x, dims=tuple(sizes.product(tuple(before)) for before, _ in groups))
+
+
+def _moved_places(ctx, old, new):
+    """i64: for each place in the axes `new`, joined, the place in the axes `old` of the element that comes there."""
+    b = ctx.build
+    places = b.iota(dtype=dtypes.i64, dims=(sizes.product(tuple(new)),), axis=0)
+    rank = _joined(ctx, _parts(ctx, places, new, ctx.capacity), new, ctx.size)
+    return _joined(ctx, _parts(ctx, rank, old, ctx.size), old, ctx.capacity)
+
+
+def _parts(ctx, places, dims, size):
+    """Places in joined axes as one place an axis."""
+    b, out = ctx.build, []
+    for dim in reversed(dims[1:]):
+        length = b.maximum(size(dim), 1)
+        rest = b.divide(places, length)
+        out.insert(0, b.subtract(places, b.multiply(rest, length)))
+        places = rest
+    return [places, *out]
+
+
+def _joined(ctx, parts, dims, size):
+    b, (places, *rest) = ctx.build, parts
+    for part, dim in zip(rest, dims[1:], strict=True):
+        places = b.add(b.multiply(places, size(dim)), part)
+    return places
 
 
 def _groups(old, new):
@@ -83,15 +120,21 @@ def slice_(ctx, x, *, starts, limits, strides):
     if not moving:
         return None
     b = ctx.build
-    if any(strides[a] != 1 for a in moving):
-        ctx.refuse(f"a slice of {x.type} with a stride starts where only the true size tells")
-    still = b.slice(
+    x = b.slice(
         x, starts=tuple(0 if a in moving else s for a, s in enumerate(starts)),
-        limits=tuple(x.dims[a] if a in moving else l for a, l in enumerate(limits)), strides=strides,
+        limits=tuple(x.dims[a] if a in moving else l for a, l in enumerate(limits)),
+        strides=tuple(1 if a in moving else s for a, s in enumerate(strides)),
     )  # fmt: skip
-    lengths = tuple(limits[a] - starts[a] if a in moving else d for a, d in enumerate(still.dims))
+    for axis in [a for a in moving if strides[a] != 1]:
+        length = sizes.ceildiv(limits[axis] - starts[axis], strides[axis])
+        steps = b.multiply(b.iota(dtype=dtypes.i64, dims=(length,), axis=0), strides[axis])
+        x = b.take(x, b.add(steps, ctx.size(starts[axis])), axis=axis)
+    moving = [a for a in moving if strides[a] == 1]
+    if not moving:
+        return x
+    lengths = tuple(limits[a] - starts[a] if a in moving else d for a, d in enumerate(x.dims))
     places = tuple(ctx.size(starts[a]) if a in moving else b.constant(0, dtypes.i64) for a in range(x.rank))
-    return _block(ctx, still, places, lengths)
+    return _block(ctx, x, places, lengths)
 
 
 def _block(ctx, x, starts, lengths):
@@ -107,9 +150,40 @@ def _block(ctx, x, starts, lengths):
 
 
 def pad(ctx, x, value, *, low, high, interior):
-    if any(ctx.is_open(n) for n in low):
-        ctx.refuse("how far padding moves the elements is known of the true size only")
-    return ctx.again(ctx.filled(x, value), value) if ctx.open_axes(x) else None
+    moved = [a for a, n in enumerate(low) if ctx.is_open(n)]
+    if not moved:
+        return ctx.again(ctx.filled(x, value), value) if ctx.open_axes(x) else None
+    b, y = ctx.build, ctx.filled(x, value)
+    still = [tuple(0 if a in moved else n for a, n in enumerate(side)) for side in (low, high, interior)]
+    if any(n != 0 for side in still for n in side):
+        y = b.pad(y, value, low=still[0], high=still[1], interior=still[2])
+    for axis in moved:
+        y = _set_in(ctx, y, value, axis, low[axis], high[axis], interior[axis])
+    return y
+
+
+def _set_in(ctx, x, value, axis, low, high, interior):
+    """x padded along one axis, by looking up what comes to each place."""
+    b, size = ctx.build, x.dims[axis]
+    length = low + size + high + (sizes.maximum(size - 1, 0) * interior if interior else 0)
+    places = b.subtract(b.iota(dtype=dtypes.i64, dims=(length,), axis=0), ctx.size(low))
+    source = b.maximum(b.divide(places, interior + 1), 0)
+    shown = b.compare(places, b.multiply(source, interior + 1), direction="eq")
+    shown = b.and_(shown, b.compare(source, ctx.size(size), direction="lt"))
+    y = b.take(_longer(ctx, x, axis), source, axis=axis)
+    return b.select(_column(b, shown, x.rank, axis), y, value)
+
+
+def _longer(ctx, x, axis):
+    """x with one more element along an axis, so that there is one."""
+    none = (0,) * x.rank
+    high = tuple(1 if a == axis else 0 for a in range(x.rank))
+    return ctx.build.pad(x, ctx.build.constant(0, x.dtype), low=none, high=high, interior=none)
+
+
+def _column(b, vector, rank, axis):
+    """A vector along one axis of `rank`."""
+    return b.reshape(vector, dims=(*vector.dims, *(1,) * (rank - axis - 1)))
 
 
 def reverse(ctx, x, *, axes):
@@ -143,10 +217,11 @@ def bitcast_convert(ctx, x, *, dtype):
 
 def reduce(ctx, xs, *, axes, kind, body):
     first = xs[0]
-    if not ctx.open_axes(first, axes):
+    summed = ctx.open_axes(first, axes)
+    if not summed:
         return None
     if kind == "custom":
-        ctx.refuse("a reduction with a body of its own has no element that changes nothing")
+        ctx.refuse("a body of its own may have no element that changes nothing", *(first.dims[a] for a in summed))
     return ctx.again((ctx.filled(first, identity(kind, first.dtype), axes),))
 
 
@@ -161,13 +236,13 @@ def reduce_window(
     if not axes:
         return None
     if kind == "custom":
-        ctx.refuse("a reduction with a body of its own has no element that changes nothing")
+        ctx.refuse("a body of its own may have no element that changes nothing", *(x.dims[a] for a in axes))
     return ctx.again((ctx.filled(x, identity(kind, x.dtype), axes),))
 
 
 def _check_windows(ctx, window, padding):
-    if any(ctx.is_open(n) for n in (*window, *(low for low, _ in padding))):
-        ctx.refuse("the size or the place of the windows is known of the true size only")
+    if at_fault := [n for n in (*window, *(low for low, _ in padding)) if ctx.is_open(n)]:
+        ctx.refuse("the size or the place of the windows is known of the true size only", *at_fault)
 
 
 def select_and_scatter(ctx, x, source, *, select, window_dimensions, window_strides, padding):
@@ -205,7 +280,7 @@ def sort(ctx, xs, *, axis, kind, comparator):
     if not ctx.open_axes(keys, (axis,)):
         return None
     if kind == "custom":
-        ctx.refuse("an order of its own has no greatest element")
+        ctx.refuse("an order of its own has no greatest element", keys.dims[axis])
     fill = greatest(keys.dtype) if kind == "ascending" else least(keys.dtype)
     return ctx.again((ctx.filled(keys, fill, (axis,)), *others))
 
@@ -252,7 +327,9 @@ def convolution(
         ctx.closed(w, [rhs_spec.index("o"), rhs_spec.index("i")], "the grouped axis")
     if batch_group_count != 1:
         ctx.closed(x, [lhs_spec.index("b")], "the grouped axis")
-    summed = [*spatial, lhs_spec.index("f")]
+    kernel = [w.dims[rhs_spec.index(lhs_spec[i])] for i in spatial]
+    reach = {lhs_spec.index(str(i)): tuple(pair) for i, pair in enumerate(padding)}
+    summed = [i for i, n in zip(spatial, kernel, strict=True) if n != 1 or reach[i] != (0, 0)] + [lhs_spec.index("f")]
     if not ctx.open_axes(x, summed) and not ctx.open_axes(w, [rhs_spec.index("i")]):
         return None
     return ctx.again(ctx.filled(x, 0, summed), ctx.filled(w, 0, [rhs_spec.index("i")]))

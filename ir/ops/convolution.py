@@ -9,7 +9,7 @@ from ..dtypes import DType
 from ..facts import Fact
 from ..operators import FLOAT, NUMERIC, PURE, Operand, operator
 from ..types import TensorType
-from . import bucketing, sliding
+from . import bucketing, capacities, sliding
 from .cotangents import convolution_vjp
 from .linalg import product_array, whole
 from .sampling import interpolated
@@ -281,6 +281,7 @@ class Conv:
     infer = _conv_type
     reference = _conv_reference
     decompose = _conv
+    bucket = capacities.convolved
 
 
 @operator("ConvTranspose", family="convolution", traits=PURE)
@@ -301,6 +302,7 @@ class ConvTranspose:
     infer = _conv_transpose_type
     reference = _conv_transpose_reference
     decompose = _conv_transpose
+    bucket = capacities.convolved_back
 
 
 @operator("DeformConv", family="convolution", traits=PURE)

@@ -10,7 +10,7 @@ from ..dtypes import DType
 from ..facts import Fact
 from ..operators import FLOAT, INEXACT, NUMERIC, PURE, Operand, Variadic, operator
 from ..types import TensorType
-from . import bucketing, elimination, equations
+from . import bucketing, capacities, elimination, equations
 from .widening import converted, wide_array
 
 
@@ -374,6 +374,7 @@ class MatMul:
     infer = _matmul_type
     reference = _matmul_reference
     decompose = _matmul
+    bucket = capacities.matmul
 
 
 @operator("Gemm", family="linalg", traits=PURE)
@@ -390,6 +391,7 @@ class Gemm:
     infer = _gemm_type
     reference = _gemm_reference
     decompose = _gemm
+    bucket = capacities.gemm
 
 
 @operator("Einsum", family="linalg", traits=PURE)

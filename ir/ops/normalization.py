@@ -7,7 +7,7 @@ from ..dims import equal
 from ..facts import Fact
 from ..operators import FLOAT, PURE, Operand, operator
 from ..types import TensorType
-from . import bucketing, sliding
+from . import bucketing, capacities, sliding
 from .convolution import divided, per_channel
 from .linalg import broadcasts_to
 from .reduction import reduced
@@ -297,6 +297,7 @@ class Hardmax:
     infer = _along_axis
     reference = _hardmax_reference
     decompose = _hardmax
+    bucket = capacities.hardmax
 
 
 @operator("BatchNormalization", family="normalization", traits=PURE)
@@ -312,6 +313,7 @@ class BatchNormalization:
     infer = _batch_type
     reference = _batch_reference
     decompose = _batch
+    bucket = bucketing.keep
 
 
 @operator("InstanceNormalization", family="normalization", traits=PURE)
@@ -325,6 +327,7 @@ class InstanceNormalization:
     infer = _instance_type
     reference = _instance_reference
     decompose = _instance
+    bucket = capacities.closed_from(2)
 
 
 @operator("LayerNormalization", family="normalization", traits=PURE)
@@ -342,6 +345,7 @@ class LayerNormalization:
     infer = _layer_type
     reference = _layer_reference
     decompose = _layer
+    bucket = capacities.closed_from("axis")
 
 
 @operator("GroupNormalization", family="normalization", traits=PURE)
@@ -359,6 +363,7 @@ class GroupNormalization:
     infer = _group_type
     reference = _group_reference
     decompose = _group
+    bucket = capacities.closed_from(1)
 
 
 @operator("RMSNormalization", family="normalization", traits=PURE)
@@ -372,6 +377,7 @@ class RMSNormalization:
     infer = _rms_type
     reference = _rms_reference
     decompose = _rms
+    bucket = capacities.closed_from("axis")
 
 
 @operator("LpNormalization", family="normalization", traits=PURE)
@@ -384,6 +390,7 @@ class LpNormalization:
     infer = _lp_type
     reference = _lp_reference
     decompose = _lp
+    bucket = capacities.zeros_along
 
 
 @operator("LRN", family="normalization", traits=PURE)
@@ -398,6 +405,7 @@ class LRN:
     infer = _lrn_type
     reference = _lrn_reference
     decompose = _lrn
+    bucket = capacities.neighbours
 
 
 @operator("MeanVarianceNormalization", family="normalization", traits=PURE)
@@ -409,3 +417,4 @@ class MeanVarianceNormalization:
     infer = _mean_variance_type
     reference = _mean_variance_reference
     decompose = _mean_variance
+    bucket = capacities.exact_axes

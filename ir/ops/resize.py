@@ -13,6 +13,7 @@ from ..dtypes import DType
 from ..facts import Fact
 from ..operators import HOST, INTEGER, PURE, REAL, Operand, operator
 from ..types import TensorType
+from . import capacities
 from .sampling import picked
 from .widening import converted, count, saturated, statistics_type
 
@@ -296,6 +297,7 @@ class Resize:
     infer = _resize_type
     reference = _resize_reference
     decompose = _resize
+    bucket = capacities.resize
 
 
 def _reflected(b, at, low, high):

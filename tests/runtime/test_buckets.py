@@ -6,6 +6,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import irc
+from irc.testing.patterns import model_of
 
 TARGETS = ["xla", "mlx{compile=off}"]
 COUNTS = 50
@@ -133,7 +134,7 @@ def test_an_artifact_goes_on_rounding_up(target, tmp_path):
     assert loaded.report.bucketed == ["B"]
 
 
-def test_a_size_that_may_not_be_rounded_up_is_exact_for_this_call():
+def test_a_size_that_may_not_be_rounded_up_gets_the_greatest_capacity_there_is():
     """x[6] + table[6][:B]: the rounded size 8 would break `B <= 6`."""
     nodes = [
         helper.make_node("Shape", ["x"], ["shape"]),
@@ -145,43 +146,42 @@ def test_a_size_that_may_not_be_rounded_up_is_exact_for_this_call():
         nodes, [("x", TensorProto.FLOAT, ["B"])], ["y"], [("table", table), ("zero", np.array([0]))]
     )  # fmt: skip
     run = irc.compile(source, target="xla", shapes="bucket")
-    for size in (3, 4, 5, 6):
+    for size in (3, 4):
         assert run(np.ones(size, np.float32))[0].tolist() == (table[:size] + 1).tolist()
-    sizes = [dict(key).get("B") for key in run.programs]
-    assert sizes in ([4, 5, 6], [3, 4, 5, 6])
+    assert run.report.limited == {}
+    for size in (5, 6):
+        assert run(np.ones(size, np.float32))[0].tolist() == (table[:size] + 1).tolist()
+    assert [dict(key)["B"] for key in run.programs] == [4, 6]
+    assert run.report.limited == {"B": "6 is not rounded up to 8, which would break bcast(B, min(B, 6))"}
 
 
 def test_a_dim_without_a_rule_stays_exact_and_the_report_says_why():
-    source = model(
-        [helper.make_node("Tile", ["x", "twice"], ["y"])],
-        [("x", TensorProto.FLOAT, ["B"])],
-        ["y"],
-        [("twice", np.array([2]))],
-    )
+    source = model_of(lambda b, x: b.cholesky(x), x="f32[B,B]")
     run = irc.compile(source, target="xla", shapes="bucket")
     assert run.report.bucketed == []
-    assert "away from the beginning" in run.report.exact["B"]
-    assert run(np.arange(3, dtype=np.float32))[0].tolist() == [0, 1, 2, 0, 1, 2]
+    assert "the matrix" in run.report.exact["B"]
+    np.testing.assert_array_equal(run(4 * np.eye(3, dtype=np.float32))[0], 2 * np.eye(3))
     with pytest.raises(irc.InputError, match="shapes must be one of exact, bucket"):
         irc.compile(source, target="xla", shapes="round")
 
 
 def test_a_count_without_a_rule_stays_exact_in_the_segments_that_need_it():
-    """The second segment repeats what was found, which only exact counts can; a third one only looks at it."""
+    """The second segment transforms what was found, which only exact counts can."""
     nodes = [
         helper.make_node("NonZero", ["x"], ["places"]),
-        helper.make_node("Squeeze", ["places", "zero"], ["list"]),
-        helper.make_node("Tile", ["list", "two"], ["twice"]),
-        helper.make_node("Add", ["twice", "one"], ["y"]),
+        helper.make_node("Cast", ["places"], ["numbers"], to=TensorProto.FLOAT),
+        helper.make_node("Unsqueeze", ["numbers", "last"], ["signal"]),
+        helper.make_node("DFT", ["signal", "", "axis"], ["y"]),
     ]
-    initializers = [("zero", np.array([0])), ("two", np.array([2])), ("one", np.array([1]))]
-    source = model(nodes, [("x", TensorProto.FLOAT, [8])], ["y"], initializers)
+    weights = [("last", np.array([2])), ("axis", np.array(1))]
+    source = model(nodes, [("x", TensorProto.FLOAT, [8])], ["y"], weights)
     run = irc.compile(source, target="xla", shapes="bucket")
-    for count in (3, 4, 3, 0, 8):
-        found = list(range(1, count + 1))
-        assert run((np.arange(8) < count).astype(np.float32))[0].tolist() == found + found
+    for count in (3, 4, 3, 1, 8):
+        y = run((np.arange(8) < count).astype(np.float32))[0]
+        assert y.shape == (1, count, 2)
+        np.testing.assert_allclose(y[0, 0], [sum(range(count)), 0], rtol=1e-6, atol=1e-6)
     (why,) = run.report.exact.values()
-    assert "away from the beginning" in why
+    assert "the length of the transform is known only at run time" in why
     assert run.report.segments == 1 + 4
 
 
@@ -204,3 +204,24 @@ def test_staged_entries_round_up_their_own_dims_too(name):
         assert found.tolist() == [float(i * i) for i in range(1, count + 1)]
         assert total == (x * x).sum()
     assert run.report.segments == (3 if name == "bucket" else 4 + 16)
+
+
+def test_two_open_sizes_may_be_joined():
+    """[B,S,2] as [B*S,2] and back, as exporters write a layer: what counts moves together and apart again."""
+    nodes = [
+        helper.make_node("Reshape", ["x", "rows"], ["flat"]),
+        helper.make_node("Gemm", ["flat", "w"], ["product"]),
+        helper.make_node("CumSum", ["product", "zero"], ["sums"]),
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Reshape", ["sums", "shape"], ["y"]),
+    ]
+    weights = [("rows", np.array([-1, 2])), ("w", np.array([[1, 2], [3, 4]], np.float32)), ("zero", np.array(0))]
+    source = model(nodes, [("x", TensorProto.FLOAT, ["B", "S", 2])], ["y"], weights)
+    run = irc.compile(source, target="xla", shapes="bucket")
+    assert run.report.bucketed == ["B", "S"]
+    for batch in range(4):
+        for length in range(6):
+            x = np.random.default_rng(length).integers(-9, 9, (batch, length, 2)).astype(np.float32)
+            want = np.cumsum((x @ weights[1][1]).reshape(-1, 2), 0).reshape(x.shape)
+            np.testing.assert_array_equal(run(x)[0], want)
+    assert run.compile_count == 4 * 5  # for 0, 1, 2, 4 and for 0, 1, 2, 4, 8

@@ -225,13 +225,19 @@ class ThresholdedRelu:
 
 @operator("Shrink", family="elementwise", traits=MAP)
 class Shrink:
-    """x + bias where x < -lambd, x - bias where x > lambd, 0 elsewhere."""
+    """x + bias where x < -lambd, x - bias where x > lambd, 0 elsewhere.
+
+    Integers of up to 16 bits are computed in f32, wider ones in f64, and the result is truncated.
+    """
 
     x: Operand[REAL]
     bias: float = 0.0
     lambd: float = 0.5
 
     def reference(ctx, x, *, bias, lambd):
+        dtype = ctx.node.operands[0].dtype
+        if dtype.is_integer:
+            x = x.astype(np.float32 if dtype.bits <= 16 else np.float64)
         return converted(np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, 0)), ctx.result_types[0].dtype)
 
     def decompose(ctx, x, *, bias, lambd):

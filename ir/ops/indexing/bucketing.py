@@ -2,7 +2,7 @@
 
 from ... import dims as sizes
 from ... import dtypes
-from ..bucketing import _block
+from ..bucketing import _block, _column, _longer
 
 
 def _wide(b, places):
@@ -62,12 +62,32 @@ def _start(ctx, start, size, block):
 
 def dynamic_update_slice(ctx, x, update, starts):
     rows = list(zip(starts, x.dims, update.dims, strict=True))
-    for _, size, block in rows:
-        if ctx.is_open(block) and not sizes.equal(size, block):
-            ctx.refuse(f"an update of type {update.type} counts only in part where x goes on")
-    if not any(ctx.is_open(d) and not ctx.is_open(n) for _, d, n in rows):
+    parts = [a for a, (_, size, block) in enumerate(rows) if ctx.is_open(block) and not sizes.equal(size, block)]
+    if not parts and not any(ctx.is_open(d) and not ctx.is_open(n) for _, d, n in rows):
         return None
-    return ctx.again(x, update, tuple(_start(ctx, *row) for row in rows))
+    begins = [_start(ctx, *row) for row in rows]
+    zero = ctx.build.constant(0, dtypes.i64)
+    if parts:
+        update = _spread(ctx, x, update, begins, parts)
+        begins = [zero if a in parts else start for a, start in enumerate(begins)]
+    return ctx.again(x, update, tuple(begins))
+
+
+def _spread(ctx, x, update, starts, parts):
+    """The update as long as x along the axes `parts`: with what x has there around what of the update counts."""
+    b, inside = ctx.build, None
+    lengths = update.dims
+    for axis in parts:
+        places = b.subtract(b.iota(dtype=dtypes.i64, dims=(x.dims[axis],), axis=0), starts[axis])
+        fits = b.and_(
+            b.compare(places, 0, direction="ge"), b.compare(places, ctx.size(lengths[axis]), direction="lt")
+        )  # fmt: skip
+        update = b.take(_longer(ctx, update, axis), b.maximum(places, 0), axis=axis)
+        fits = _column(b, fits, x.rank, axis)
+        inside = fits if inside is None else b.and_(inside, fits)
+    zero = b.constant(0, dtypes.i64)
+    begins = tuple(zero if a in parts else start for a, start in enumerate(starts))
+    return b.select(inside, update, b.dynamic_slice(x, begins, sizes=update.dims))
 
 
 def gather(

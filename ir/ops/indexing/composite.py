@@ -7,8 +7,7 @@ from ...conversion import converted
 from ...dims import Size
 from ...operators import ANY, INTEGER, PURE, Operand, operator
 from ..shape.positions import size_scalar
-from ..widening import converted as in_type
-from .places import KINDS, MOVES, combinable, combined, from_the_end, from_the_end_of, tuple_length, wrapped
+from .places import KINDS, MOVES, combinable, combined, from_the_end, from_the_end_of, in_i64, tuple_length, wrapped
 
 
 @operator("GatherND", family="indexing", traits=MOVES)
@@ -129,7 +128,8 @@ class OneHot:
 
     def reference(ctx, indices, values, *, depth, axis):
         axis %= indices.ndim + 1
-        places = np.expand_dims(wrapped(converted(indices, dtypes.i64), depth), axis)
+        indices = indices if indices.dtype == np.uint64 else converted(indices, dtypes.i64)
+        places = np.expand_dims(wrapped(indices, depth), axis)
         numbers = np.arange(depth).reshape([-1 if i == axis else 1 for i in range(indices.ndim + 1)])
         return np.where(places == numbers, values[1], values[0])
 
@@ -137,7 +137,7 @@ class OneHot:
         b = ctx.build
         rank = indices.rank + 1
         axis %= rank
-        places = from_the_end_of(b, in_type(b, indices, dtypes.i64), size_scalar(b, depth))
+        places = from_the_end_of(b, in_i64(b, indices), size_scalar(b, depth))
         places = b.reshape(places, dims=indices.dims[:axis] + (1,) + indices.dims[axis:])
         numbers = b.iota(dtype=dtypes.i64, dims=(1,) * axis + (depth,) + (1,) * (rank - 1 - axis), axis=axis)
         off, on = (b.reshape(b.slice(values, starts=(i,), limits=(i + 1,), strides=(1,)), dims=()) for i in (0, 1))

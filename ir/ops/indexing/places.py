@@ -60,9 +60,16 @@ def _combined_by_body(ctx, x, index, updates, body):
     return out
 
 
+def as_i64(indices):
+    """Indices as i64.  Those that only u64 holds become the greatest: wrapped, they would count from the end."""
+    if indices.dtype == np.uint64:
+        indices = np.minimum(indices, np.uint64(np.iinfo(np.int64).max))
+    return indices.astype(np.int64)
+
+
 def wrapped(indices, size):
     """i64 indices, negative ones counted from the end; those out of range stay out of range."""
-    wide = indices.astype(np.int64)
+    wide = as_i64(indices)
     return np.where(wide < 0, np.where(wide < -size, -1, wide + size), wide)
 
 
@@ -115,9 +122,16 @@ def tuple_length(ctx, x, indices, batch_dims):
     return count
 
 
+def in_i64(b, indices):
+    """What `as_i64` gives."""
+    if indices.dtype is dtypes.u64:
+        indices = b.minimum(indices, b.constant(int(dtypes.i64.max_value()), dtypes.u64))
+    return converted(b, indices, dtypes.i64)
+
+
 def from_the_end(ctx, indices, dims):
     """Index tuples as i64, negative ones counted from the end of `dims`; those out of range stay out of range."""
-    return from_the_end_of(ctx.build, converted(ctx.build, indices, dtypes.i64), ctx.shape(dims))
+    return from_the_end_of(ctx.build, in_i64(ctx.build, indices), ctx.shape(dims))
 
 
 def from_the_end_of(b, indices, dims):
@@ -128,7 +142,7 @@ def from_the_end_of(b, indices, dims):
 def inside(b, indices, size):
     """Indices as i64, those in [-size, 0) counted from the end, others clamped into [0, size): what `take` reads."""
     size = size_scalar(b, size)
-    places = converted(b, indices, dtypes.i64)
+    places = in_i64(b, indices)
     places = b.select(b.compare(places, 0, direction="lt"), b.add(places, size), places)
     return b.clamp(b.constant(0, dtypes.i64), places, b.subtract(size, 1))
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from ... import dtypes
 from ..shape.positions import size_scalar
+from .places import as_i64
 
 
 def gathered_dims(
@@ -75,7 +76,7 @@ def _increasing(ctx, axes, rank, what):
 
 def window_starts(indices, rank, index_map, vector_dim, batching, indices_batching):
     """i64 [rank, scattered..]: where each window starts on every axis of the operand, before clamping."""
-    indices = (indices if vector_dim < indices.ndim else indices[..., None]).astype(np.int64)
+    indices = as_i64(indices if vector_dim < indices.ndim else indices[..., None])
     vectors = np.moveaxis(indices, vector_dim, 0)
     starts = np.zeros((rank, *vectors.shape[1:]), np.int64)
     for i, axis in enumerate(index_map):

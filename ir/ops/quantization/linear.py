@@ -7,6 +7,7 @@ from ...dims import ceildiv, equal
 from ...dtypes import DType
 from ...facts import make
 from ...operators import FLOAT, PURE, REAL, Operand, operator
+from .. import capacities
 from ..reduction import reduced
 from ..widening import converted, saturated, statistics_type
 
@@ -187,6 +188,7 @@ class QuantizeLinear:
     infer = _quantize_type
     reference = _quantize_reference
     decompose = _quantize
+    bucket = capacities.quantized
 
 
 @operator("DequantizeLinear", family="quantization", traits=PURE)
@@ -202,6 +204,7 @@ class DequantizeLinear:
     infer = _dequantize_type
     reference = _dequantize_reference
     decompose = _dequantize
+    bucket = capacities.quantized
 
 
 @operator("DynamicQuantizeLinear", family="quantization", traits=PURE)
@@ -212,3 +215,4 @@ class DynamicQuantizeLinear:
     infer = _dynamic_type
     reference = _dynamic_reference
     decompose = _dynamic
+    bucket = capacities.range_with_zero

@@ -5,6 +5,7 @@ import numpy as np
 from ... import dtypes
 from ...dims import ceildiv
 from ...operators import FLOAT, PURE, REAL, Operand, operator
+from .. import capacities
 from ..linalg import matmul
 from ..widening import converted, statistics_type
 
@@ -101,3 +102,4 @@ class QuantizedMatMul:
     infer = _type
     reference = _reference
     decompose = _decompose
+    bucket = capacities.packed_matmul

@@ -10,7 +10,7 @@ from ...dtypes import DType
 from ...facts import Fact
 from ...operators import EXACT, NUMERIC, ORDERED, PURE, Operand, Region, Variadic, operator
 from ...types import TensorType
-from .. import bucketing
+from .. import bucketing, capacities
 from ..combination import UFUNCS, combined, identity, reduce_custom, with_known_ints
 from ..widening import converted, count, saturated, wide_array, widened
 
@@ -249,6 +249,7 @@ class ReduceSum:
     axes: tuple[int, ...]
     keepdims: bool = True
     infer, reference, decompose = _SUM
+    bucket = capacities.reduced_with(0)
 
 
 @operator("ReduceMean", family="reduction", traits=PURE)
@@ -261,6 +262,7 @@ class ReduceMean:
     infer = _reduced
     reference = _mean_reference
     decompose = _mean
+    bucket = capacities.exact_axes
 
 
 @operator("ReduceMax", family="reduction", traits=PURE | EXACT)
@@ -271,6 +273,7 @@ class ReduceMax:
     axes: tuple[int, ...]
     keepdims: bool = True
     infer, reference, decompose = _MAX
+    bucket = capacities.reduced_with(capacities.least_of)
 
 
 @operator("ReduceMin", family="reduction", traits=PURE | EXACT)
@@ -281,6 +284,7 @@ class ReduceMin:
     axes: tuple[int, ...]
     keepdims: bool = True
     infer, reference, decompose = _MIN
+    bucket = capacities.reduced_with(capacities.greatest_of)
 
 
 @operator("ReduceProd", family="reduction", traits=PURE)
@@ -291,6 +295,7 @@ class ReduceProd:
     axes: tuple[int, ...]
     keepdims: bool = True
     infer, reference, decompose = _PROD
+    bucket = capacities.reduced_with(1)
 
 
 @operator("ReduceL1", family="reduction", traits=PURE)
@@ -303,6 +308,7 @@ class ReduceL1:
     infer = _reduced
     reference = _l1_reference
     decompose = _l1
+    bucket = capacities.reduced_with(0)
 
 
 @operator("ReduceL2", family="reduction", traits=PURE)
@@ -315,6 +321,7 @@ class ReduceL2:
     infer = _reduced
     reference = _l2_reference
     decompose = _l2
+    bucket = capacities.reduced_with(0)
 
 
 @operator("ReduceLogSum", family="reduction", traits=PURE)
@@ -327,6 +334,7 @@ class ReduceLogSum:
     infer = _reduced
     reference = _log_sum_reference
     decompose = _log_sum
+    bucket = capacities.reduced_with(0)
 
 
 @operator("ReduceLogSumExp", family="reduction", traits=PURE)
@@ -339,6 +347,7 @@ class ReduceLogSumExp:
     infer = _reduced
     reference = _log_sum_exp_reference
     decompose = _log_sum_exp
+    bucket = capacities.reduced_log_sum_exp
 
 
 @operator("ReduceSumSquare", family="reduction", traits=PURE)
@@ -351,3 +360,4 @@ class ReduceSumSquare:
     infer = _reduced
     reference = _square_reference
     decompose = _sum_square
+    bucket = capacities.reduced_with(0)

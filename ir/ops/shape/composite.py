@@ -8,6 +8,7 @@ from ... import dims as sizes
 from ...dims import Size
 from ...ints import moved
 from ...operators import ANY, Operand, operator
+from .. import capacities
 from .padding import pad_axis, padded_by_mode
 from .positions import MOVES, checked_sizes, offsets, one_each, ordered, sliced, slices
 
@@ -25,6 +26,8 @@ class StridedSlice:
     starts: tuple[Size, ...]
     limits: tuple[Size, ...]
     strides: tuple[int, ...]
+
+    bucket = capacities.strided_slice
 
     def infer(ctx, x, *, starts, limits, strides):
         one_each(ctx, x, starts=starts, limits=limits, strides=strides)
@@ -59,6 +62,8 @@ class PadMode:
     high: tuple[Size, ...]
     mode: str
 
+    bucket = capacities.pad_mode
+
     def infer(ctx, x, *, low, high, mode):
         ctx.need(mode in ("reflect", "edge", "wrap"), f"mode must be reflect, edge or wrap, got {mode!r}")
         one_each(ctx, x, low=low, high=high)
@@ -91,6 +96,8 @@ class Split:
     axis: int
     sizes: tuple[Size, ...]
 
+    bucket = capacities.split
+
     def infer(ctx, x, *, axis, sizes):
         axis = ctx.axis(axis, x.rank)
         ctx.need(len(sizes) > 0, "Split needs at least one size")
@@ -121,6 +128,8 @@ class Tile:
 
     x: Operand[ANY]
     repeats: tuple[Size, ...]
+
+    bucket = capacities.tile
 
     def infer(ctx, x, *, repeats):
         one_each(ctx, x, repeats=repeats)

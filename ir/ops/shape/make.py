@@ -10,7 +10,7 @@ from ...facts import Fact, shape_fact
 from ...ints import wrap
 from ...operators import PURE, Operand, operator
 from ...types import TensorType
-from .. import bucketing
+from .. import bucketing, capacities
 from ..widening import converted, wide_type
 from .positions import checked_sizes, counted, diagonal_numbers, size_scalar
 
@@ -100,6 +100,8 @@ class EyeLike:
     dims: tuple[Size, ...]
     k: int = 0
 
+    bucket = bucketing.keep
+
     def infer(ctx, *, dtype, dims, k):
         ctx.need(len(dims) == 2, f"EyeLike makes a matrix, got {len(dims)} dims")
         ctx.need(not dtype.is_string, "EyeLike makes numbers, not strings")
@@ -120,6 +122,8 @@ class Trilu:
     x: Operand
     k: Size = 0
     upper: bool = True
+
+    bucket = capacities.trilu
 
     def infer(ctx, x, *, k, upper):
         ctx.need(x.rank >= 2, f"x must have at least two axes, got {x.type}")

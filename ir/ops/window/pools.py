@@ -8,7 +8,7 @@ from ... import dtypes
 from ...dims import Size, maximum, minimum
 from ...dtypes import DType
 from ...operators import FLOAT, PURE, REAL, Operand, operator
-from .. import sliding
+from .. import capacities, sliding
 from ..widening import converted, count, wide_array, widened
 from .core import check_lengths, windows
 
@@ -272,6 +272,7 @@ class MaxPool:
     infer = _max_pool_type
     reference = _max_pool_reference
     decompose = _max_pool
+    bucket = capacities.max_pool
 
 
 @operator("AveragePool", family="window", traits=PURE)
@@ -291,6 +292,7 @@ class AveragePool:
     infer = _average_pool_type
     reference = _average_pool_reference
     decompose = _average_pool
+    bucket = capacities.average_pool
 
 
 @operator("LpPool", family="window", traits=PURE)
@@ -307,6 +309,7 @@ class LpPool:
     infer = _lp_pool_type
     reference = _lp_pool_reference
     decompose = _lp_pool
+    bucket = capacities.lp_pool
 
 
 @operator("GlobalAveragePool", family="window", traits=PURE)
@@ -317,6 +320,7 @@ class GlobalAveragePool:
     infer = _global_type
     reference = _global_average_reference
     decompose = _global_average
+    bucket = capacities.closed_from(2)
 
 
 @operator("GlobalMaxPool", family="window", traits=PURE)
@@ -327,6 +331,7 @@ class GlobalMaxPool:
     infer = _global_type
     reference = _global_max_reference
     decompose = _global_max
+    bucket = capacities.global_with(capacities.least_of)
 
 
 @operator("GlobalLpPool", family="window", traits=PURE)
@@ -338,3 +343,4 @@ class GlobalLpPool:
     infer = _global_type
     reference = _global_lp_reference
     decompose = _global_lp
+    bucket = capacities.global_with(0)
