@@ -161,6 +161,7 @@ def compile(
     passes: str | None = None,
     seed: int | None = None,
     shapes: str = "exact",
+    cache: bool | str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Executable:
     """A model, ready to run on a target.
@@ -175,15 +176,20 @@ def compile(
     have their true shapes.  It does so for dims, also those that hang on values, whose operators all have a rule for
     it; `report.bucketed` and `report.exact` say which.
 
+    `cache` is the folder of a disk cache, or True for the user's own: code that a target has compiled before, for the
+    same program, versions and processor, is taken from there.  See `runtime.disk_cache`.
+
     Everything the target cannot do is reported at once, here: UnsupportedError.
     """
     from . import targets
     from .ir.clone import clone_model
     from .passes import DEFAULT, parse_pipeline, run_pipeline
+    from .runtime.disk_cache import DiskCache
     from .runtime.executable import Executable
     from .runtime.report import Report
 
     report = Report()
+    disk = None if cache is None or cache is False else DiskCache(None if cache is True else _path(cache))
     backend = targets.configured(target, options)
     started = time.perf_counter()
     model = clone_model(read(source))
@@ -195,7 +201,7 @@ def compile(
     report.nodes_after = sum(1 for _ in model.nodes())
     report.constants = len(model.constants)
     report.constant_bytes = sum(c.data.nbytes for c in model.constants.values() if c.data is not None)
-    executable = Executable(model, backend, entry=entry, report=report, seed=seed, shapes=shapes)
+    executable = Executable(model, backend, entry=entry, report=report, seed=seed, shapes=shapes, cache=disk)
     executable.prepare()
     for values in _combinations(executable, dims or {}):
         executable.specialize(**values)

@@ -5,7 +5,6 @@ python -P bench/outline.py --layers 12 --width 256 --target xla --target 'mlx{co
 
 from __future__ import annotations
 
-import statistics
 import time
 from typing import Any
 
@@ -19,6 +18,7 @@ from irc.ir.data import ArrayData
 from irc.ir.dims import symbol
 from irc.ir.types import tensor
 from irc.passes import DEFAULT
+from irc.testing.benchmark import interleaved
 
 B, S = symbol("B"), symbol("S")
 
@@ -71,17 +71,11 @@ def measured(
     exe = irc.compile(model, target=target, passes=passes)
     exe.specialize(**dims)
     compiled = time.perf_counter() - started
-    outputs = exe(*feeds)
-    seconds = []
-    for _ in range(runs):
-        started = time.perf_counter()
-        exe(*feeds)
-        seconds.append(time.perf_counter() - started)
     return {
         "lines": len(exe.source_for(**dims).splitlines()),
         "seconds": {**exe.report.seconds, "all": compiled},
-        "call": statistics.median(seconds),
-        "outputs": outputs,
+        "call": interleaved({"call": lambda: exe(*feeds)}, runs)["call"].median,
+        "outputs": exe(*feeds),
     }
 
 

@@ -47,7 +47,7 @@ def command(model: Path, target: tuple[str, ...], as_json: bool) -> int:
     if as_json:
         options.print_json({"model": str(model), "findings": rows})
     elif not rows:
-        from ..passes.stage import is_special
+        from ..passes.special import is_special
 
         host = ", or on the host between its programs" if any(map(is_special, loaded.nodes())) else ""
         claimed = f"; every node runs on {', '.join(target)}{host}" if target else ""
@@ -64,7 +64,7 @@ def _refusals(model: Any, name: str) -> list[dict[str, Any]]:
     """What legalizing for a target would refuse.  What the host does between programs of the target is no refusal."""
     from ..ir.clone import clone_model
     from ..passes.legalize import try_legalize
-    from ..passes.stage import is_special
+    from ..passes.special import is_special
     from ..targets import get
 
     work = clone_model(model)

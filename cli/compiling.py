@@ -21,6 +21,7 @@ from .options import MODEL
 )
 @click.option("--passes", "-p", default=None, help="Pipeline instead of the default one; see `irc passes`.")
 @options.POLICY
+@options.CACHE
 @options.ENTRY
 @options.JSON
 def command(
@@ -30,6 +31,7 @@ def command(
     dims: tuple[str, ...],
     passes: str | None,
     policy: str | None,
+    cache: bool,
     entry: str | None,
     as_json: bool,
 ) -> None:
@@ -40,13 +42,17 @@ def command(
     backend = get(target)
     output = output or model.with_suffix(f".{backend.name}")
     sizes = options.dims(dims)
-    executable = compile_model(model, target=backend, entry=entry, dims=sizes, passes=passes, shapes=policy or "exact")
+    executable = compile_model(
+        model, target=backend, entry=entry, dims=sizes, passes=passes, shapes=policy or "exact", cache=cache
+    )
     executable.save(output)
     report = executable.report
     if as_json:
-        options.print_json({"artifact": str(output), "compiled": executable.compile_count, **report.as_dict()})
+        counts = {"compiled": executable.compile_count, "loaded": executable.load_count}
+        options.print_json({"artifact": str(output), **counts, **report.as_dict()})
         return
-    click.echo(f"{output}: {backend.spec}, {executable.compile_count} compiled")
+    loaded = f", {executable.load_count} from the cache" if executable.load_count else ""
+    click.echo(f"{output}: {backend.spec}, {executable.compile_count} compiled{loaded}")
     click.echo(f"  nodes      {report.nodes_before} -> {report.nodes_after}")
     click.echo(f"  constants  {report.constants}, {report.constant_bytes / 1e6:.1f} MB")
     if report.decomposed:

@@ -1,14 +1,18 @@
-"""`irc explain`: which fusions fired where, and which nearly did with the reason why not."""
+"""`irc explain`: which fusions fired where, which nearly did, and what is left as several nodes, with the reasons."""
 
 from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from . import options
 from .options import MODEL
+
+if TYPE_CHECKING:
+    from ..passes.pattern import Apart
 
 
 @click.command("explain")
@@ -17,7 +21,7 @@ from .options import MODEL
 @click.option("--fusion", "only", multiple=True, metavar="FUSION", help="Tell only of this fusion.")
 @options.JSON
 def command(model: Path, disable: tuple[str, ...], only: tuple[str, ...], as_json: bool) -> None:
-    """Tell which fusions fire in a model, where, and which nearly do."""
+    """Tell which fusions fire in a model, where, which nearly do, and what stays apart on purpose."""
     from .. import read
     from ..passes.fusions import explain
     from ..passes.pattern import get_fusion
@@ -33,6 +37,7 @@ def command(model: Path, disable: tuple[str, ...], only: tuple[str, ...], as_jso
                 "fusions": report.composites,
                 "fired": [dataclasses.asdict(f) for f in fired],
                 "near_misses": [dataclasses.asdict(m) for m in misses],
+                "left_apart": [dataclasses.asdict(a) for a in report.apart],
             }
         )
         return
@@ -46,6 +51,18 @@ def command(model: Path, disable: tuple[str, ...], only: tuple[str, ...], as_jso
         for miss in misses:
             click.echo(f"  {miss.fusion} at {miss.node}: {miss.matched} nodes matched")
             click.echo(f"    at {miss.reached}: {miss.why}")
+    if report.apart and not only:
+        click.echo("\nrecognised and left as several nodes")
+        for (name, why), nodes in _grouped(report.apart).items():
+            click.echo(f"  {name} {len(nodes)}, the first at {nodes[0]}")
+            click.echo(f"    {why}")
+
+
+def _grouped(apart: list[Apart]) -> dict[tuple[str, str], list[str]]:
+    rows: dict[tuple[str, str], list[str]] = {}
+    for found in apart:
+        rows.setdefault((found.name, found.why), []).append(found.node)
+    return rows
 
 
 def _table(rows: list[tuple[str, ...]]) -> None:

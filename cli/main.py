@@ -25,6 +25,7 @@ COMMANDS = {
     "compile": "compiling",
     "run": "running",
     "verify": "verifying",
+    "bench": "benching",
     "check": "checking",
     "opt": "optimizing",
     "print": "printing",
@@ -36,6 +37,7 @@ COMMANDS = {
     "targets": "targets",
     "passes": "passes",
     "ops": "ops",
+    "cache": "caching",
 }
 """Command to the module that holds it; a module is imported when its command is looked up."""
 

@@ -6,7 +6,6 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,11 @@ import click
 
 from . import options
 from .options import MODEL
+
+PATIENCE = 10
+"""How many times as long as the first run, and seconds, the reference may take for a candidate."""
+
+DIFFERS = "differs"
 
 
 @click.command("reduce")
@@ -24,8 +28,7 @@ from .options import MODEL
 @click.option("--passes", "-p", "pipeline", default=None, help="Passes to run before the target (default: none).")
 @click.option("--tries", default=2000, show_default=True, help="Most candidates.")
 @click.option("--seconds", default=300.0, show_default=True, help="Most time.")
-@click.option("--rtol", default=1e-4, show_default=True, help="Error allowed, relative to the greatest magnitude.")
-@click.option("--atol", default=1e-6, show_default=True, help="Error allowed besides.")
+@options.tolerance_options
 @options.input_options
 @options.JSON
 def command(
@@ -38,15 +41,14 @@ def command(
     seconds: float,
     rtol: float,
     atol: float,
-    inputs: tuple[str, ...],
-    shapes: tuple[str, ...],
-    dims: tuple[str, ...],
-    seed: int,
+    inputs: options.Inputs,
     as_json: bool,
 ) -> int:
     """Shrink MODEL while it fails: while --target departs from the reference or breaks off, or while --test exits 0.
 
-    The smallest model so far is in OUTPUT at every moment, so the search may be interrupted.
+    Nodes go, in branches and loops too; branches and loops are dissolved; sizes and constants shrink.  Inputs stay, and
+    those that are given by --input or --inputs keep their sizes.  The smallest model so far is in OUTPUT at every
+    moment, so the search may be interrupted.
     """
     from .. import read, save
     from ..ir.errors import IrcError
@@ -56,9 +58,7 @@ def command(
         raise click.UsageError("give either --target or --test")
     if output.suffix != ".ir":
         raise IrcError(f"{output}: expected a file ending in .ir")
-    files = {n: Path(p) for n, p in options.pairs(inputs, "--input").items()}
-    judge = (target, pipeline, files, shapes, dims, seed, rtol, atol)
-    fails = _command(command_line, seconds) if command_line else _departs(*judge)
+    fails = _command(command_line, seconds) if command_line else _departs(target, pipeline, inputs, rtol, atol)
     found = shrink(read(model), fails, tries=tries, seconds=seconds, improved=lambda m: save(m, output))
     save(found.model, output)
     row = {
@@ -99,29 +99,34 @@ def _command(command_line: str | None, seconds: float) -> Any:
     return fails
 
 
-def _departs(
-    target: str | None, pipeline: str | None, files: dict[str, Path], shapes: Sequence[str], dims: Sequence[str],
-    seed: int, rtol: float, atol: float,
-) -> Any:  # fmt: skip
-    """Whether the target gives something else than the reference, or breaks off where the reference does not."""
-    import numpy as np
+def _departs(target: str | None, pipeline: str | None, inputs: options.Inputs, rtol: float, atol: float) -> Any:
+    """Whether the target fails as it did the first time: by other outputs than the reference's, or by the same error.
+
+    A model on which the reference breaks off, or takes very much longer than the first time, does not count.
+    """
+    import time
 
     from .. import compile as compile_model
-    from ..runtime.feeds import make_inputs
     from ..targets import get
-    from ..testing.agreement import compare
+    from ..testing.agreement import compare, reference_run
 
     backend = get(target or "")
+    first: dict[str, Any] = {}
 
-    def fails(model: Any) -> bool:
-        first = compile_model(model, target=get("reference"), passes="", seed=0)
-        feeds = make_inputs(first, files, options.shapes(tuple(shapes)), options.one_size(tuple(dims)), seed)
-        want = list(first(*feeds))
+    def fault(model: Any) -> str:
+        feeds = inputs.make(compile_model(model, target=get("reference"), passes="", seed=0))
+        started = time.monotonic()
+        want = list(reference_run(model, feeds, seconds=first.get("seconds")).values())
+        first.setdefault("seconds", PATIENCE * (1 + time.monotonic() - started))
         try:
             got = list(compile_model(model, target=backend, passes=pipeline or "", seed=0)(*feeds))
-        except Exception:
-            return True
-        rows = [compare("y", np.asarray(a), b, rtol=rtol, atol=atol) for a, b in zip(got, want, strict=True)]
-        return not all(row.agrees for row in rows)
+        except Exception as error:
+            return type(error).__name__
+        rows = [compare("y", a, b, rtol=rtol, atol=atol) for a, b in zip(got, want, strict=True)]
+        return "" if all(row.agrees for row in rows) else DIFFERS
+
+    def fails(model: Any) -> bool:
+        found = fault(model)
+        return bool(found) and found == first.setdefault("fault", found)
 
     return fails

@@ -21,18 +21,17 @@ from . import options
     "--repeat", default=1, show_default=True, type=click.IntRange(1), help="Calls; the last one's time is shown."
 )
 @options.POLICY
+@options.CACHE
 @options.ENTRY
 @options.JSON
 def command(
     model: Path,
     target: str | None,
-    inputs: tuple[str, ...],
-    shapes: tuple[str, ...],
-    dims: tuple[str, ...],
-    seed: int,
+    inputs: options.Inputs,
     output: Path | None,
     repeat: int,
     policy: str | None,
+    cache: bool,
     entry: str | None,
     as_json: bool,
 ) -> None:
@@ -42,18 +41,17 @@ def command(
     from .. import compile as compile_model
     from .. import load_executable
     from ..ir.errors import IrcError
-    from ..runtime.feeds import make_inputs
 
     if model.is_dir():
-        if target is not None or entry is not None or policy is not None:
+        if target is not None or entry is not None or policy is not None or cache:
             raise click.UsageError(
-                "an artifact has its target, entry and shapes already; leave --target, --entry and --shapes out"
+                "an artifact has its target, entry, shapes and programs already; "
+                "leave --target, --entry, --shapes and --cache out"
             )
         executable = load_executable(model)
     else:
-        executable = compile_model(model, target=target or "xla", entry=entry, shapes=policy or "exact")
-    files = {n: Path(p) for n, p in options.pairs(inputs, "--input").items()}
-    feeds = make_inputs(executable, files, options.shapes(shapes), options.one_size(dims), seed)
+        executable = compile_model(model, target=target or "xla", entry=entry, shapes=policy or "exact", cache=cache)
+    feeds = inputs.make(executable)
     seconds = []
     for _ in range(repeat):
         started = time.perf_counter()

@@ -15,7 +15,7 @@ from ..ir.graph import Location, Node, Value
 from ..ir.model import Constant, Function, fresh_name
 from ..ir.operators import get
 from ..ir.rewrite import Rewriter
-from .stage import mentioned
+from .special import mentioned
 
 
 @dataclass

@@ -8,69 +8,23 @@ the runtime's work.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from ..ir import dims as sizes
 from ..ir import late
 from ..ir.build import Builder
 from ..ir.data import INLINE_LIMIT, Data
-from ..ir.dims import Dim, Size
+from ..ir.dims import Size
 from ..ir.errors import Diagnostic, InferenceError, UnsupportedError
 from ..ir.facts import Fact, NeedsInts, data_of_ints, fact_of_data
 from ..ir.graph import Constant, Graph, Node, Value
-from ..ir.model import Function, Model, fresh_name
-from ..ir.operators import Trait
+from ..ir.model import Function, Model
 from ..ir.settled import settled
-from ..ir.types import NeedsRank, OptionalType, SequenceType, TensorType, Type, symbols
+from ..ir.types import NeedsRank, TensorType, Type
+from .left import Left, rounded_sizes
+from .special import CONTROL, has_special_inside, is_special, is_tensor, mentioned
 from .specialize import Step, _run, _Scope, _Specializer
-
-CONTROL = ("if", "case", "while")
-
-_Key = TypeVar("_Key")
-
-
-def is_tensor(type_: Type) -> bool:
-    """Whether a device can hold values of this type."""
-    return isinstance(type_, TensorType) and not type_.dtype.is_string
-
-
-def is_special(node: Node) -> bool:
-    """Whether the node itself, whatever its sub-graphs, is not for a device."""
-    if Trait.LATE in node.op.traits or Trait.HOST in node.op.traits or node.op.name == "bind_dim":
-        return True
-    return not all(is_tensor(v.type) for v in (*node.operands, *node.results) if v is not None)
-
-
-def special_nodes(graph: Graph) -> Iterable[Node]:
-    """All special nodes of a graph and its sub-graphs."""
-    return (node for node in graph.walk() if is_special(node))
-
-
-@dataclass(frozen=True)
-class Left:
-    """What is still to be done of a graph.
-
-    `items` are nodes in order, each with the number of the model it comes from (0: the graph's own; a late node that
-    was typed brings its own), `sizes` what the symbols of each of these models are.  `aliases` says which value stands
-    for another one, `frozen` holds contents that the host has read, `rounded` the sizes that values stand for which
-    the host has read to bind dims: symbols, if what follows is to be the same for many.
-    """
-
-    items: tuple[tuple[Node, int], ...]
-    outputs: tuple[Value, ...]
-    sizes: Mapping[int, Mapping[str, Size]]
-    aliases: Mapping[Value, Value] = field(default_factory=dict)
-    frozen: Mapping[Value, Data] = field(default_factory=dict)
-    models: tuple[Model, ...] = ()
-    rounded: Mapping[Value, Size] = field(default_factory=dict)
-
-    def resolve(self, value: Value) -> Value:
-        """The value that stands for `value`."""
-        while (other := self.aliases.get(value)) is not None:
-            value = other
-        return value
 
 
 @dataclass(frozen=True)
@@ -87,45 +41,6 @@ class Stage:
     host: tuple[tuple[Node, Mapping[str, Size]], ...]
     reads: tuple[Value, ...]
     left: Left
-
-
-def start(graph: Graph, known: Mapping[str, Size]) -> Left:
-    """The whole of a graph, for these values of its function's symbols."""
-    return Left(tuple((n, 0) for n in graph.nodes), graph.outputs, {0: dict(known)})
-
-
-def after_reading(left: Left, contents: Mapping[Value, Data], rounded: Mapping[Value, Size] | None = None) -> Left:
-    """What is left, with contents of values that the host has read, and sizes that others stand for."""
-    return replace(left, frozen={**left.frozen, **contents}, rounded={**left.rounded, **(rounded or {})})
-
-
-def with_sizes(left: Left, numbers: Mapping[str, int]) -> Left:
-    """What is left, with numbers for some symbols that sizes stand for."""
-
-    def settled(mapping: Mapping[_Key, Size]) -> dict[_Key, Size]:
-        return {key: sizes.substitute(size, numbers) for key, size in mapping.items()}
-
-    return replace(left, sizes={k: settled(v) for k, v in left.sizes.items()}, rounded=settled(left.rounded))
-
-
-def rounded_sizes(left: Left) -> set[str]:
-    """Symbols that sizes stand for."""
-    mappings: list[Iterable[Size]] = [left.rounded.values(), *(m.values() for m in left.sizes.values())]
-    return {s for mapping in mappings for size in mapping for s in _symbols(size)}
-
-
-def only_bind(left: Left, reads: Iterable[Value]) -> dict[Value, str]:
-    """Which of the values that the host reads do nothing but bind a dim, and a symbol that no size has yet for each."""
-    taken = dict.fromkeys(s for m in left.sizes.values() for s, d in m.items() for s in (s, *_symbols(d)))
-    out: dict[Value, str] = {}
-    for value in reads:
-        users = [n for n, _ in left.items if any(v is not None and left.resolve(v) is value for v in n.operands)]
-        binding = [n for n in users if n.op.name == "bind_dim"]
-        if binding and not any(Trait.LATE in n.op.traits for n in users):
-            name = fresh_name(f"{binding[0].keywords['dim']}_read", taken)
-            taken[name] = None
-            out[value] = name
-    return out
 
 
 def next_stage(source: Model, left: Left, known: Mapping[Value, Type]) -> Stage:
@@ -237,7 +152,7 @@ class _Writer(_Specializer):
                 self.has(v, on_host=True) for v in self.needs(node)
             ):
                 self.items.append((node, origin))
-            elif is_special(node) or (not within and _has_special(node)):
+            elif is_special(node) or (not within and has_special_inside(node)):
                 work.extend(reversed(self.special(node, origin)))
             elif all(self.has(v) for v in self.needs(node)):
                 scope = _Scope(self.main, self.sizes[origin])
@@ -398,37 +313,5 @@ class _Writer(_Specializer):
         return Stage(model, tuple(here), tuple(outputs), tuple(self.host), tuple(self.reads), left)
 
 
-def mentioned(node: Node) -> set[str]:
-    """Symbols in the attributes of a node and its sub-graphs' nodes, but those that a `bind_dim` inside binds."""
-    out: set[str] = set()
-    inside = [n for graph in node.all_graphs() for n in graph.walk()]
-    for one in (node, *inside):
-        for name, kind in one.op.kinds.items():
-            if kind.base in ("size", "type"):
-                out.update(_symbols(one.attributes.as_dict()[name]))
-    return out.difference(n.keywords["dim"] for n in inside if n.op.name == "bind_dim")
-
-
-def _symbols(value: object) -> set[str]:
-    if isinstance(value, tuple):
-        return {s for v in value for s in _symbols(v)}
-    if isinstance(value, Dim):
-        return set(sizes.symbols(value))
-    return symbols(value) if isinstance(value, TensorType | SequenceType | OptionalType) else set()
-
-
-def _has_special(node: Node) -> bool:
-    return any(is_special(n) for g in node.all_graphs() for n in g.walk())
-
-
 def _in_body(node: Node) -> Diagnostic:
     return Diagnostic("unsupported", f"the body of {node.label} needs the host")
-
-
-def needed(left: Left) -> set[Value]:
-    """Values that nodes left or the outputs still use."""
-    out = {left.resolve(v) for v in left.outputs}
-    for node, _ in left.items:
-        out.update(left.resolve(v) for v in node.operands if v is not None)
-        out.update(left.resolve(v) for graph in node.all_graphs() for v in graph.captures())
-    return out

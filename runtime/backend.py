@@ -50,7 +50,11 @@ class Backend(Protocol):
         """None if the target lowers the node natively, else why not."""
 
     def compile(self, model: Model, entry: str, state: dict[str, Any]) -> Program:
-        """Compile a legal model.  `state` belongs to one executable: the place to keep weights put on the device."""
+        """Compile a legal model.  `state` belongs to one executable: the place to keep weights put on the device.
+
+        `state.get("cache")` is a `DiskCache` or None: a target that can write its code down asks it first, and gives
+        the program an attribute `is_restored` that is true if the code came from there.
+        """
 
     def load(self, folder: Path, model: Model, entry: str, state: dict[str, Any]) -> Program:
         """What `Program.save` wrote.  `model` is the artifact's (canonical if `per_shape`, else the compiled one)."""
@@ -63,3 +67,8 @@ class Backend(Protocol):
 
     def versions(self) -> dict[str, str]:
         """Versions that compiled code depends on."""
+
+
+def was_restored(program: Program) -> bool:
+    """Whether `Backend.compile` took the code from the disk cache."""
+    return bool(getattr(program, "is_restored", False))

@@ -5,10 +5,7 @@ The call path is: order the arguments, look the shapes up, run.  Everything else
 
 from __future__ import annotations
 
-import operator
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -16,23 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..ir.binding import bind_dims, check_assumptions
+from ..ir.binding import check_assumptions
 from ..ir.dims import DimError
 from ..ir.dtypes import DType
-from ..ir.errors import AssumptionError, InferenceError, InputError, IrcError, did_you_mean
-from ..ir.model import Function, Model, Value
-from ..ir.types import TensorType
+from ..ir.errors import AssumptionError, InferenceError, InputError, IrcError
+from ..ir.model import Function, Model
+from .arguments import Arguments, as_size, dim_symbol
 from .artifact import StoredProgram, save
-from .backend import Backend, Program
+from .backend import Backend, Program, was_restored
 from .buckets import SHAPES, BucketedProgram, Rounding, candidates
 from .outputs import Outputs
+from .programs import Dims, Programs
 from .report import Report
 
 if TYPE_CHECKING:
+    from .disk_cache import DiskCache
     from .segments import Compiler
-
-KEY_ROLE = "random_key"
-"""The mark of inputs behind all others that the executable fills with a fresh u32[2] at each call."""
 
 CALLS = 1024
 """How many combinations of arguments' classes, shapes and element types are remembered as checked."""
@@ -40,7 +36,6 @@ CALLS = 1024
 _OF_HOST = (np.ndarray, list)
 
 Key = tuple[tuple[type, tuple[int, ...], Any], ...]
-Dims = tuple[tuple[str, int], ...]
 
 
 class Executable:
@@ -49,10 +44,10 @@ class Executable:
     NumPy arrays in (or no inputs at all) give owned, writable NumPy arrays out; else the target's arrays come back.
     There are no silent casts: element types must be those of the entry.
 
-    `compile_count` counts compilations, `load_count` programs restored from an artifact instead.  At most `capacity`
-    programs are kept; the one that has not been called for longest goes first.  `seed` fixes the keys of random
-    operators that have no seed of their own.  With `shapes="bucket"` sizes are rounded up to powers of two where the
-    operators allow it, see `runtime.buckets`; the report says which are and why others are not.
+    `compile_count` counts compilations, `load_count` programs restored from an artifact or from `cache` instead.  At
+    most `capacity` programs are kept; the one that has not been called for longest goes first.  `seed` fixes the keys
+    of random operators that have no seed of their own.  With `shapes="bucket"` sizes are rounded up to powers of two
+    where the operators allow it, see `runtime.buckets`; the report says which are and why others are not.
     """
 
     def __init__(
@@ -67,6 +62,7 @@ class Executable:
         segments: Mapping[str, StoredProgram] | None = None,
         seed: int | None = None,
         shapes: str = "exact",
+        cache: DiskCache | None = None,
     ) -> None:
         if shapes not in SHAPES:
             raise InputError(f"shapes must be one of {', '.join(SHAPES)}, got {shapes!r}")
@@ -77,24 +73,19 @@ class Executable:
         self.entry: Function = model.entry(entry)
         if shapes == "bucket" and stored is None and not self.is_staged:
             self._round_up()
-        self._rounding = Rounding(self.entry)
+        self._rounding = Rounding(self.entry, self.report.limited)
         self.compile_count = 0
         self.load_count = 0
-        self._capacity = capacity
-        self._state: dict[str, Any] = {"model": model}
+        self._state: dict[str, Any] = {"model": model, "cache": cache}
         self._calls: dict[Key, tuple[Program, Dims]] = {}
-        self._programs: OrderedDict[Dims, Program] = OrderedDict()
+        self._programs = Programs(capacity)
         self._stored = dict(stored or {})
         self._stored_segments = dict(segments or {})
-        self._lock = threading.Lock()
-        self._in_flight: dict[Dims, threading.Lock] = {}
         self._unfit: set[Dims] = set()
-        marks = self.entry.input_attributes
-        self._inputs = self._rounding.inputs
-        self._hidden = sum(m.get("role") == KEY_ROLE for m in marks)
-        self._names = tuple(self.entry.input_names[: len(self._inputs) - self._hidden])
+        self._arguments = Arguments(self.entry, self._rounding, backend)
+        self._ordered, self._touch = self._arguments.ordered, self._programs.touch
+        self._names, self._hidden = self._arguments.names, self._arguments.hidden
         self._keys = np.random.SeedSequence(seed)
-        self._positions = {n: i for i, n in enumerate(self._names)}
         self._output_names = tuple(self.entry.output_names)
         if len(set(self._output_names)) != len(self._output_names):
             raise IrcError(f"outputs of @{self.entry.name} share a name: {', '.join(self._output_names)}; rename them")
@@ -138,9 +129,9 @@ class Executable:
             ordered += [self._fresh_key()] * self._hidden
         try:
             program, dims = self._calls[tuple([(a.__class__, a.shape, a.dtype) for a in ordered])]
-            self._programs.move_to_end(dims)
+            self._touch(dims)
         except (KeyError, AttributeError, TypeError):
-            arrays = [self._as_array(v, a) for v, a in zip(self._inputs, ordered, strict=True)]
+            arrays = self._arguments.arrays(ordered)
             program = self._checked(arrays, all(a is b for a, b in zip(arrays, ordered, strict=True)))
             ordered = arrays
         given = ordered[: len(self._names)]
@@ -149,87 +140,33 @@ class Executable:
 
     def _fresh_key(self) -> Any:
         """u32[2] for the next call; with a seed the same sequence of keys in every process."""
-        with self._lock:
+        with self._programs.lock:
             return self._keys.spawn(1)[0].generate_state(2, np.uint32)
-
-    def _ordered(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
-        if not named and len(arguments) == len(self._names) and not (arguments and isinstance(arguments[0], Mapping)):
-            return list(arguments)
-        if len(arguments) == 1 and not named and isinstance(arguments[0], Mapping):
-            named, arguments = dict(arguments[0]), ()
-        if len(arguments) > len(self._names):
-            raise InputError(
-                f"@{self.entry.name} takes {len(self._names)} inputs ({', '.join(self._names)}), got {len(arguments)}"
-            )
-        slots: list[Any] = [*arguments, *[_MISSING] * (len(self._names) - len(arguments))]
-        for name, value in named.items():
-            position = self._positions.get(name)
-            if position is None:
-                raise InputError(f"@{self.entry.name} has no input {name!r}{did_you_mean(name, self._names)}")
-            if slots[position] is not _MISSING:
-                raise InputError(f"input {name!r} is given twice")
-            slots[position] = value
-        missing = [n for n, s in zip(self._names, slots, strict=True) if s is _MISSING]
-        if missing:
-            raise InputError(
-                f"@{self.entry.name} needs the inputs {', '.join(self._names)}; missing: {', '.join(missing)}"
-            )
-        return slots
-
-    def _as_array(self, value: Value, argument: Any) -> Any:
-        if not isinstance(value.type, TensorType):
-            return _as_content(value, argument)
-        if isinstance(argument, np.ndarray | np.generic):
-            array = np.asarray(argument)
-            return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
-        if self.backend.dtype_of(argument) is not None:
-            return argument
-        if hasattr(argument, "__dlpack__"):
-            return np.from_dlpack(argument)
-        raise InputError(f"input {value.name!r} expects an array of type {value.type}, got {type(argument).__name__}")
 
     def _checked(self, arguments: Sequence[Any], as_given: bool) -> Program:
         """Check the arguments, then find, load or compile the program for their shapes.
 
         The next call with arguments of the same classes, shapes and types finds it at once, if none needed converting.
         """
-        tensors = [isinstance(v.type, TensorType) for v in self._inputs]
-        bound = self.bind(
-            [tuple(a.shape) if t else None for a, t in zip(arguments, tensors, strict=True)],
-            [self._dtype(a) if t else None for a, t in zip(arguments, tensors, strict=True)],
-        )
+        bound = self._arguments.sizes(arguments)
         program = self._get(bound)
-        if as_given and all(tensors):
-            with self._lock:
+        if as_given and self._arguments.are_tensors:
+            with self._programs.lock:
                 while len(self._calls) >= CALLS:
                     del self._calls[next(iter(self._calls))]
                 key = tuple([(a.__class__, a.shape, a.dtype) for a in arguments])
                 self._calls[key] = (program, self._key(bound))
         return program
 
-    def _dtype(self, argument: Any) -> DType:
-        if isinstance(argument, np.ndarray):
-            return DType.from_numpy(argument.dtype)
-        dtype = self.backend.dtype_of(argument)
-        if dtype is None:
-            raise InputError(f"{type(argument).__name__} is not an array of target {self.backend.name}")
-        return dtype
+    def _forget(self, gone: Dims) -> None:
+        """A program is dropped: arguments of its sizes are looked at anew."""
+        self._calls = {k: found for k, found in self._calls.items() if found[1] != gone}
 
     def bind(
         self, shapes: Sequence[tuple[int, ...] | None], dtypes: Sequence[DType | None] | None = None
     ) -> dict[str, int]:
         """Values of the entry's dims for these input shapes; InputError or AssumptionError says what does not fit."""
-        for value, dtype in zip(self._inputs, dtypes or (), strict=dtypes is not None):
-            type_ = value.type
-            if isinstance(type_, TensorType) and dtype is not type_.dtype:
-                raise InputError(
-                    f"input {value.name!r} expects {type_}, got element type {dtype}; "
-                    f"convert it with .astype({type_.dtype.numpy.name!r})"
-                )
-        shapes = [*shapes, *[()] * len(self._rounding.dims)]
-        numbers = {k: v for k, v in bind_dims(self.entry, shapes).items() if isinstance(v, int)}
-        check_assumptions(self.entry, numbers)
-        return numbers
+        return self._arguments.bind(shapes, dtypes)
 
     def _key(self, bound: Mapping[str, int]) -> Dims:
         """What `_programs` has the program for these dims under."""
@@ -246,40 +183,12 @@ class Executable:
         """The program for these dims; one thread compiles, others wait for it."""
         key = self._key(bound)
         try:
-            return self._found(key)
+            return self._programs.get(key, self._make, self._forget)
         except (InferenceError, AssumptionError, DimError):
             if key == tuple(sorted(bound.items())) or not self._rounding.dims or not key:
                 raise
             self._unfit.add(key)
             return self._get(bound)
-
-    def _found(self, key: Dims) -> Program:
-        with self._lock:
-            program = self._programs.get(key)
-            if program is not None:
-                self._programs.move_to_end(key)
-                return program
-            flight = self._in_flight.setdefault(key, threading.Lock())
-        with flight:
-            program = self._programs.get(key)
-            try:
-                if program is None:
-                    program = self._make(key)
-            finally:
-                with self._lock:
-                    if program is not None:
-                        self._keep(key, program)
-                    if self._in_flight.get(key) is flight:
-                        del self._in_flight[key]
-            return program
-
-    def _keep(self, key: Dims, program: Program) -> None:
-        """Under the lock: enter a program, and let the one go that was called longest ago if there are too many."""
-        self._programs[key] = program
-        self._programs.move_to_end(key)
-        while len(self._programs) > self._capacity:
-            gone, _ = self._programs.popitem(last=False)
-            self._calls = {k: found for k, found in self._calls.items() if found[1] != gone}
 
     def _make(self, key: Dims) -> Program:
         stored = self._stored.get(key)
@@ -300,8 +209,11 @@ class Executable:
             self._state["legal"] = legal
         started = time.perf_counter()
         program = self.backend.compile(legal, self.entry.name, self._state)
-        self.report.add_time("compile", time.perf_counter() - started)
-        self.compile_count += 1
+        if was_restored(program):
+            self._segment_loaded(time.perf_counter() - started)
+        else:
+            self.report.add_time("compile", time.perf_counter() - started)
+            self.compile_count += 1
         return self._wrapped(program)
 
     def _wrapped(self, program: Program) -> Program:
@@ -353,22 +265,16 @@ class Executable:
 
     def named_dims(self, dims: Mapping[str, Any]) -> dict[str, int]:
         """Dims by symbol from dims by symbol or source name; InputError for an unknown one, or for what is no size."""
-        return {self.dim_symbol(n): _as_size(n, v) for n, v in dims.items()}
+        return {self.dim_symbol(n): as_size(n, v) for n, v in dims.items()}
 
     def dim_symbol(self, name: str) -> str:
         """The symbol of a dim that the user calls by its symbol or by the source model's name for it."""
-        if name in self.entry.dims:
-            return name
-        for symbol in self.entry.dims:
-            if self.entry.metadata.get(f"onnx.dim.{symbol}") == name:
-                return symbol
-        hint = did_you_mean(name, self.entry.dims) if self.entry.dims else "; all its dims are fixed"
-        raise InputError(f"@{self.entry.name} has no dim {name!r}{hint}")
+        return dim_symbol(self.entry, name)
 
     @property
     def programs(self) -> dict[Dims, Program]:
         """Compiled programs by dims; the empty key for a shape-polymorphic one."""
-        return dict(self._programs)
+        return self._programs.all()
 
     @property
     def stored(self) -> dict[Dims, StoredProgram]:
@@ -408,30 +314,3 @@ class Executable:
     def __repr__(self) -> str:
         inputs = ", ".join(f"{n}: {t}" for n, t in self.input_types.items())
         return f"<executable @{self.entry.name}({inputs}) on {self.backend.spec}, {self.compile_count} compiled>"
-
-
-def _as_size(name: str, value: Any) -> int:
-    try:
-        size = operator.index(value)
-    except TypeError:
-        raise InputError(f"the dim {name} must be a whole number, got {value!r}") from None
-    if size < 0:
-        raise InputError(f"the dim {name} must not be negative, got {size}")
-    return size
-
-
-def _as_content(value: Value, argument: Any) -> Any:
-    """A sequence as a list of arrays, an absent optional as None."""
-    if isinstance(argument, list | tuple):
-        return [np.asarray(a) if not isinstance(a, list | tuple) else _as_content(value, a) for a in argument]
-    if argument is None or isinstance(argument, np.ndarray) or hasattr(argument, "shape"):
-        return argument
-    raise InputError(f"input {value.name!r} expects a value of type {value.type}, got {type(argument).__name__}")
-
-
-class _Missing:
-    def __repr__(self) -> str:
-        return "missing"
-
-
-_MISSING = _Missing()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,9 @@ from ..ir.binding import bind_dims
 from ..ir.errors import FormatError, InputError, did_you_mean
 from ..ir.types import TensorType
 from .executable import Executable
+
+_NOT_AN_ARCHIVE = (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
+"""What a damaged or foreign archive raises, encryption and unknown compression included."""
 
 
 def read_array(path: Path) -> np.ndarray[Any, np.dtype[Any]]:
@@ -26,22 +31,37 @@ def read_array(path: Path) -> np.ndarray[Any, np.dtype[Any]]:
     return array
 
 
+def read_archive(path: Path) -> dict[str, Any]:
+    """The arrays of an .npz file by name; nothing is unpickled."""
+    try:
+        archive = np.load(path, allow_pickle=False)
+        if isinstance(archive, np.ndarray):
+            raise FormatError(f"{path}: expected an archive of arrays (.npz), got one array")
+        with archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except _NOT_AN_ARCHIVE as error:
+        raise FormatError(f"{path}: not an .npz file of numbers: {error}") from None
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):  # what does not end in .npy comes as bytes
+            raise FormatError(f"{path}: its member {name!r} is no .npy file")
+    return arrays
+
+
 def make_inputs(
     executable: Executable,
-    files: Mapping[str, Path],
+    arrays: Mapping[str, np.ndarray[Any, np.dtype[Any]]],
     shapes: Mapping[str, tuple[int, ...]],
     dims: Mapping[str, int],
     seed: int,
 ) -> list[Any]:
-    """One array an input of the entry.  Those without a file are random; their sizes come from `shapes`, `dims`, files.
+    """One array an input of the entry.  Those not in `arrays` are random; sizes come from `shapes`, `dims`, `arrays`.
 
     Floats are standard normal, integers uniform in [0, 10), bool fair coins.  InputError names a dim left unspecified.
     """
     names = list(executable.input_types)
-    for name in [*files, *shapes]:
+    for name in [*arrays, *shapes]:
         if name not in names:
             raise InputError(f"@{executable.entry.name} has no input {name!r}{did_you_mean(name, names)}")
-    arrays = {name: read_array(path) for name, path in files.items()}
     given = [arrays[n].shape if n in arrays else shapes.get(n) for n in names]
     hidden = [None] * (len(executable.entry.inputs) - len(names))
     bound = bind_dims(executable.entry, [*given, *hidden], executable.named_dims(dims), partial=True)

@@ -18,8 +18,8 @@ from ..ir.types import TensorType
 from ..passes import parse_pipeline, run_pipeline
 from ..passes.dce import drop_functions
 from ..passes.legalize import legalize, report_refused, try_legalize
+from ..passes.special import is_special
 from ..passes.specialize import specialize
-from ..passes.stage import is_special
 from .backend import Backend
 from .report import Report
 

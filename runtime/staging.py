@@ -24,20 +24,9 @@ from ..ir.graph import Constant, Graph, Node, Value
 from ..ir.model import Function
 from ..ir.reference import Evaluator, _Frame
 from ..ir.types import TensorType, Type, substitute, symbols
-from ..passes.stage import (
-    CONTROL,
-    Left,
-    Stage,
-    after_reading,
-    is_special,
-    is_tensor,
-    needed,
-    next_stage,
-    only_bind,
-    rounded_sizes,
-    start,
-    with_sizes,
-)
+from ..passes.left import Left, after_reading, needed, only_bind, rounded_sizes, start, with_sizes
+from ..passes.special import CONTROL, is_special, is_tensor
+from ..passes.stage import Stage, next_stage
 from .backend import Backend
 from .buckets import candidates, cut, fitted, shape_of
 from .segments import Compiler, MustBeExact, Segment

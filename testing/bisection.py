@@ -1,4 +1,7 @@
-"""Which pass, and which single rewrite of it, makes a model compute something else (or crash, or become invalid)."""
+"""Which pass, and which single rewrite of it, makes a model compute something else (or crash, or become invalid).
+
+Or which node of the model it is that the target's lowering, or the import, gets wrong.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +13,41 @@ from typing import Any
 import numpy as np
 
 from ..ir.clone import clone_model
-from ..ir.errors import IrcError
 from ..ir.model import Model
 from ..ir.rewrite import Change, Rewriter, RewritesStopped
 from ..ir.verify import check
 from ..passes import DEFAULT, Pass, Pipeline, parse_pipeline, run_pipeline
 from ..passes.manager import PassError, level_of, set_level
-from .agreement import compare
+from ..targets import get
+from ..targets.base import Target
+from .agreement import (
+    Departure,
+    Judge,
+    compare,
+    first_crash,
+    first_departure,
+    reference_run,
+    said_by,
+    with_intermediates,
+)
 
 Run = Callable[[Model], Sequence[Any]]
 """Outputs of a model, on whatever target is looked at."""
 
+Finding = tuple[str, Departure | None]
+"""Who is to blame if not a pass, "target" or "model", and the first node that shows it."""
+
+Examine = Callable[[Model, bool], Finding | None]
+"""Looks closer at a model on which `run` is wrong (the flag: after passes).  None: they are to blame."""
+
 
 @dataclass
 class Verdict:
-    """What `bisect` found.  `blame` is "nothing", "target" (wrong before any pass) or "pass"."""
+    """What `bisect` found.
+
+    `blame` is "nothing", "pass", "target" (its lowering of `node` is wrong; `pass_name` is the pass after which that
+    shows, if it did not from the start) or "model" (wrong as it was read: its import, or the reference).
+    """
 
     blame: str
     reason: str = ""
@@ -49,12 +72,19 @@ class Verdict:
     def __str__(self) -> str:
         if self.blame == "nothing":
             return "nothing is wrong: outputs agree after all passes"
-        if self.blame == "target":
-            return f"no pass is to blame: the target is wrong before any pass ({self.reason})"
+        where = f"{self.node}{f' from {list(self.source)}' if self.source else ''}"
+        if self.blame != "pass":
+            what = {
+                "target": "no pass is to blame: the target's lowering is wrong",
+                "model": "no pass is to blame: the model is wrong as it was read, on the reference too",
+            }[self.blame]
+            shown = f", which shows after the pass {self.pass_name} (run {self.pass_number})" if self.pass_name else ""
+            node = f"node     {where}" if self.node else "node     none departs by itself: the error accumulates"
+            return "\n".join([f"{what}{shown}", node, f"fault    {self.reason}"])
         lines = [f"pass     {self.pass_name} (run {self.pass_number})"]
         if self.rewrite_number:
             lines.append(f"rewrite  {self.rewrite}, change {self.rewrite_number}: {self.detail}")
-            lines.append(f"node     {self.node}{f' from {list(self.source)}' if self.source else ''}")
+            lines.append(f"node     {where}")
         return "\n".join([*lines, f"fault    {self.reason}"])
 
 
@@ -64,6 +94,8 @@ class _State:
     changes: list[Change]
     fault: str | None
     """Why it is wrong; None if it is right."""
+    is_sound: bool = False
+    """Whether passes went through and the verifier has nothing to say, so that it could be run."""
 
 
 class _Search:
@@ -87,10 +119,12 @@ class _Search:
                 except RewritesStopped:
                     _forget_new_nodes(rewriter)
             check(work, level=str(level_of(work)))
-            return _State(work, changes, self.difference(work))
         except Exception as error:  # whatever breaks off is what is looked for
-            said = str(error) if isinstance(error, IrcError) else f"{type(error).__name__}: {error}"
-            return _State(work, changes, said)
+            return _State(work, changes, said_by(error))
+        try:
+            return _State(work, changes, self.difference(work), True)
+        except Exception as error:  # as above
+            return _State(work, changes, said_by(error), True)
 
     def difference(self, model: Model) -> str | None:
         """How the outputs of a model depart from those that are wanted."""
@@ -111,8 +145,11 @@ def bisect(
     passes: str | Pipeline | Sequence[Pass] = DEFAULT,
     rtol: float = 1e-4,
     atol: float = 1e-6,
+    examine: Examine = lambda model, changed: None,
 ) -> Verdict:
     """Find the first pass, then its first change, after which `run(model)` departs from `want`.
+
+    `examine` may find that the model on which that shows is right, and what runs it is not: see `Trial`.
 
     The model stays as it is.  Passes are taken in the order in which the pipeline runs them on this model, repetitions
     included; a change is any step of the Rewriter but the making of nodes.  Both searches halve: what was wrong once is
@@ -121,7 +158,8 @@ def bisect(
     search = _Search(model, run, want, rtol, atol)
     first = search.state(0)
     if first.fault is not None:
-        return Verdict("target", first.fault, tried=search.tried)
+        blame, departure = examine(first.model, False) or ("target", None)
+        return _found_at(Verdict(blame, first.fault, tried=search.tried, after=first.model), departure)
     search.steps = _steps(model, passes)
     last = search.state(len(search.steps))
     if last.fault is None:
@@ -141,7 +179,59 @@ def bisect(
         verdict.reason = after.fault
     verdict.before = search.state(at, found - 1).model if found else search.state(at - 1).model
     verdict.after, verdict.tried = after.model, search.tried
+    other = examine(after.model, True) if after.is_sound else None
+    if other is not None:
+        verdict.blame = other[0]
+        verdict.node, verdict.source = "", ()
+        _found_at(verdict, other[1])
     return verdict
+
+
+def _found_at(verdict: Verdict, departure: Departure | None) -> Verdict:
+    """With the node that departs, if there is one."""
+    if departure is not None:
+        verdict.node, verdict.source = departure.node, departure.source
+        verdict.reason = departure.error or str(departure.agreement)
+    return verdict
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A target on one set of inputs: how `bisect` runs a model on it, and tells its faults from those of passes.
+
+    `want` are the outputs that are right, `judge` says what is right inside the model as it was read.
+    """
+
+    target: Target
+    feeds: Sequence[Any]
+    want: Sequence[Any]
+    judge: Judge
+    rtol: float = 1e-4
+    atol: float = 1e-6
+
+    def run(self, model: Model) -> Sequence[Any]:
+        """Outputs of a model as it is, no passes run; random operators draw as with seed 0."""
+        from .. import compile as compile_model
+
+        return list(compile_model(model, target=self.target, passes="", seed=0)(*self.feeds))
+
+    def examine(self, model: Model, changed: bool) -> Finding | None:
+        """The target, if the reference gives the right outputs of this model; before any pass the model, if not."""
+        rtol, atol = self.rtol, self.atol
+        try:
+            every = reference_run(with_intermediates(model), self.feeds)
+            got = reference_run(model, self.feeds).values()
+        except Exception:  # not even the reference can run it: the pass that made it is to blame
+            return None
+        if not all(compare("", a, b, rtol=rtol, atol=atol).agrees for a, b in zip(got, self.want, strict=True)):
+            if changed:
+                return None
+            own = self.judge.intermediates(list(model.main.input_names), self.feeds)
+            return "model", first_departure(model, get("reference"), self.feeds, own, rtol=rtol, atol=atol)
+        try:
+            return "target", first_departure(model, self.target, self.feeds, every, rtol=rtol, atol=atol)
+        except Exception:
+            return "target", first_crash(model, self.target, self.feeds)
 
 
 LOOK_AHEAD = 16

@@ -7,6 +7,7 @@ it stood at the end of that file, so its relative imports work; one of tests/ ha
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -70,14 +71,21 @@ def with_block(*languages: str) -> list[Path]:
 
 
 def run(script: str, what: object, folder: Path) -> None:
-    """Run a script in a folder that holds the digits model as model.onnx and model.ir, and a batch as images.npy."""
+    """Run a script in a folder with the digits model (model.onnx, model.ir) and a batch (images.npy, inputs.npz)."""
     shutil.copyfile(DIGITS / "digits.onnx", folder / "model.onnx")
     prepare = (
         "import irc, numpy as np; irc.save(irc.import_onnx('model.onnx'), 'model.ir'); "
-        "np.save('images.npy', np.random.default_rng(0).random((4, 1, 8, 8), np.float32))\n"
+        "images = np.random.default_rng(0).random((4, 1, 8, 8), np.float32); np.save('images.npy', images); "
+        "np.savez('inputs.npz', image=images); del images\n"
     )
+    environment = {**os.environ, "IRC_CACHE_DIR": str(folder / "cache")}
     done = subprocess.run(
-        [sys.executable, "-c", prepare + script], input=json.dumps(what), cwd=folder, capture_output=True, text=True
+        [sys.executable, "-c", prepare + script],
+        input=json.dumps(what),
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

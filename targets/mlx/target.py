@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,6 +17,7 @@ from ...ir.dtypes import DType
 from ...ir.errors import IrcError
 from ...ir.model import Constant, Model, Node
 from ...ir.types import TensorType
+from ...runtime.backend import Program
 from ..base import Options, Refusal, Target
 from . import program, types
 from .emit import Emitted, dry_run, emit
@@ -37,6 +39,7 @@ class MlxTarget(Target):
     name: ClassVar[str] = "mlx"
     options_class: ClassVar[type[Options]] = MlxOptions
     requires: ClassVar[tuple[str, ...]] = ("mlx",)
+    ulps: ClassVar[Mapping[str, float]] = {"exponential": 4}
     options: MlxOptions
 
     def __init__(self, options: Options | None = None) -> None:
@@ -98,6 +101,18 @@ class MlxTarget(Target):
 
     def to_numpy(self, array: Any) -> np.ndarray[Any, Any]:
         return program.to_numpy(array)
+
+    def to_device(self, array: Any) -> Any:
+        with contextlib.nullcontext() if self._device is None else mx.stream(self._device):
+            return program.to_device(array, DType.from_numpy(array.dtype))
+
+    def wait(self, arrays: Sequence[Any]) -> None:
+        mx.eval([a for a in arrays if isinstance(a, mx.array)])
+
+    def memory(self, program_: Program, call: Callable[[], object]) -> int | None:
+        mx.reset_peak_memory()
+        call()
+        return int(mx.get_peak_memory())
 
     def dtype_of(self, array: Any) -> DType | None:
         return program.dtype_of(array)

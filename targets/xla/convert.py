@@ -23,7 +23,7 @@ def convert(ctx: Context, x: Expr, *, dtype: DType, saturate: bool) -> Expr:
         return _to_complex(ctx, x, dtype)
     if dtype.is_integer:
         return _float_to_integer(ctx, x, dtype) if x.dtype.is_float else ctx.convert(x, dtype)
-    if dtype.is_float and saturate:
+    if dtype.is_float and saturate and dtype.bits <= 8:
         return _saturated(ctx, x, dtype)
     return ctx.convert(x, dtype)
 

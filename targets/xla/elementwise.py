@@ -41,7 +41,7 @@ for _name in ("ceil", "floor", "round_nearest_even", "round_nearest_afz", "negat
 
 # fmod of floats narrower than 32 bits is exact in f32, so it too is rounded once.
 for _name in (
-    "exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "tanh", "sqrt", "rsqrt", "cbrt", "sine",
+    "exponential", "exponential_minus_one", "log_plus_one", "logistic", "tanh", "sqrt", "rsqrt", "cbrt", "sine",
     "cosine", "tan", "atan2", "remainder",
 ):  # fmt: skip
     lower(_name)(_stablehlo(_name))
@@ -50,6 +50,18 @@ for _name in (
     "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "erf", "erfc", "erf_inv", "lgamma",
 ):  # fmt: skip
     lower(_name)(_chlo(_name))
+
+
+_TAKEN_APART = ("stablehlo.exponential", "stablehlo.power", "stablehlo.rsqrt")
+"""XLA writes x for log(exp(x)), y log|x| for log(x^y) and -log(x)/2 for log(rsqrt(x)): other numbers, and no NaN."""
+
+
+@lower("log")
+@_wide
+def log(ctx, x):
+    if getattr(x.value.owner, "name", "") in _TAKEN_APART:
+        x = ctx.wrap(hlo.OptimizationBarrierOp([x.value]).results[0], x.dtype)
+    return ctx.apply("log", x)
 
 
 def _logical(name, bool_name):

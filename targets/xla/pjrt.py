@@ -26,6 +26,9 @@ from ...ir.errors import IrcError
 TESTED = ("0.10.2",)
 """Versions of jax that the tests were run with."""
 
+ALWAYS = [("xla_allow_excess_precision", False)]
+"""Options of every compilation: bf16 and f16 values are rounded where the program says so, not where a fusion ends."""
+
 RuntimeFailure = jax.errors.JaxRuntimeError
 """What XLA raises when a program fails."""
 
@@ -65,8 +68,7 @@ class Device:
 
     def options(self, overrides: Sequence[tuple[str, Any]]) -> Any:
         options = xla_client.CompileOptions()
-        # bf16 and f16 values are rounded where the program says so, not where a fusion ends.
-        options.env_option_overrides = [("xla_allow_excess_precision", False), *overrides]
+        options.env_option_overrides = [*ALWAYS, *overrides]
         return options
 
     def compile(self, module: bytes | str, overrides: Sequence[tuple[str, Any]]) -> Any:
@@ -142,6 +144,16 @@ def device(platform: str, index: int) -> Device:
 def is_array(value: Any) -> bool:
     """Whether it is one of XLA's arrays."""
     return isinstance(value, jax.Array)
+
+
+def memory(executable: Any) -> int | None:
+    """Bytes that a program takes while it runs: arguments, weights among them, results and what is between."""
+    try:
+        stats = executable.get_compiled_memory_stats()
+    except RuntimeFailure:  # not every platform says
+        return None
+    parts = (stats.argument_size_in_bytes, stats.output_size_in_bytes, stats.temp_size_in_bytes)
+    return int(sum(parts) - stats.alias_size_in_bytes)
 
 
 def devices() -> list[str]:

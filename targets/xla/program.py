@@ -37,7 +37,8 @@ class StoredWeight:
 class XlaProgram:
     """StableHLO compiled for one device.  `weights` are passed behind the inputs.
 
-    `compiled` is what a restored executable was restored from: XLA cannot serialize one again.
+    `compiled` is the code where it is at hand: XLA cannot serialize a restored executable again.  `is_restored`: it
+    came from the disk cache.
     """
 
     def __init__(
@@ -52,8 +53,10 @@ class XlaProgram:
         overrides: Sequence[tuple[str, Any]],
         state: dict[str, Any],
         compiled: bytes | None = None,
+        is_restored: bool = False,
     ) -> None:
         self.source = source
+        self.is_restored = is_restored
         self._compiled = compiled
         self.device = device
         self.executable = executable

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,9 +15,11 @@ from ...ir.dtypes import DType
 from ...ir.errors import IrcError
 from ...ir.model import Model, Node
 from ...ir.types import TensorType
+from ...runtime.backend import Program
+from ...runtime.disk_cache import DiskCache, key_of
 from ..base import Options, Target, refuse
 from . import pjrt, program, types, weights
-from .emit import emit
+from .emit import Emitted, emit
 from .lowering import load
 
 
@@ -77,7 +80,7 @@ class XlaTarget(Target):
 
     def compile(self, model: Model, entry: str, state: dict[str, Any]) -> program.XlaProgram:
         emitted = emit(model, entry, self.device.platform)
-        executable = self.device.compile(emitted.bytecode, self._overrides)
+        executable, code, is_restored = self._compiled(emitted, state.get("cache"))
         contents = weights.Contents(model, state)
         placed = [
             program.StoredWeight(c.name or "constant", p, weights.place_constant(self.device, contents, c, p, state))
@@ -93,7 +96,28 @@ class XlaTarget(Target):
             emitted.traps,
             self._overrides,
             state,
+            code,
+            is_restored,
         )
+
+    def _compiled(self, emitted: Emitted, cache: DiskCache | None) -> tuple[Any, bytes | None, bool]:
+        """A loaded executable, its code if that was written down, and whether it came from the cache."""
+        if cache is None:
+            return self.device.compile(emitted.bytecode, self._overrides), None, False
+        settings = [*pjrt.ALWAYS, *self._overrides, ("XLA_FLAGS", os.environ.get("XLA_FLAGS", ""))]
+        key = key_of({"on": self.spec, "xla": self.device.fingerprint(), "settings": settings, "module": emitted.text})
+        code = cache.get(key)
+        if code is not None:
+            try:
+                return self.device.restore(code, self._overrides), code, True
+            except IrcError:  # code that this XLA cannot load after all is compiled again
+                pass
+        executable = self.device.compile(emitted.bytecode, self._overrides)
+        code = self.device.serialize(executable)
+        if code:
+            about = {"target": self.spec, "inputs": " ".join(f"{d}{list(s)}" for d, s in emitted.inputs)}
+            cache.put(key, code, {**about, "jaxlib": self.device.fingerprint()["jaxlib"]})
+        return executable, code, False
 
     def load(self, folder: Path, model: Model, entry: str, state: dict[str, Any]) -> program.XlaProgram:
         """Compiled code of another jaxlib, platform or CPU is not loaded; its module is compiled here instead."""
@@ -101,6 +125,17 @@ class XlaTarget(Target):
 
     def to_numpy(self, array: Any) -> np.ndarray[Any, Any]:
         return np.array(array)
+
+    def to_device(self, array: Any) -> Any:
+        return self.device.put(array, DType.from_numpy(array.dtype), alias=False)
+
+    def wait(self, arrays: Sequence[Any]) -> None:
+        for array in arrays:
+            if pjrt.is_array(array):
+                array.block_until_ready()
+
+    def memory(self, program_: Program, call: Callable[[], object]) -> int | None:
+        return pjrt.memory(program_.executable) if isinstance(program_, program.XlaProgram) else None
 
     def dtype_of(self, array: Any) -> DType | None:
         return DType.from_numpy(array.dtype) if pjrt.is_array(array) else None

@@ -337,7 +337,7 @@ def test_a_program_that_is_called_often_stays():
     assert [dict(k) for k in run.programs] == [{"B": 1}, {"B": 3}]
     run(*arrays(1))
     assert run.compile_count == 3
-    assert not run._in_flight, "no lock is kept for a shape that is compiled"
+    assert not run._programs.in_flight, "no lock is kept for a shape that is compiled"
     assert len(run._calls) == 2
 
 
