@@ -11,6 +11,7 @@ from ...ir.rewrite import Rewriter
 from ..manager import Level, Pass, register
 from ..pattern import Fusion, FusionReport, all_fusions, apply_fusions, get_fusion, load_plugins
 from ..pipeline import BEFORE_FUSIONS, run_passes
+from .apart import left_apart
 from .counting import composites_in
 
 for _family in ("activation", "normalization", "quantization", "linear", "rotary", "attention", "grouped"):
@@ -60,6 +61,7 @@ def explain(model: Model, *, disable: Iterable[str] = ()) -> FusionReport:
             break
         work = run_passes(work, BEFORE_FUSIONS)
     report.composites = composites_in(work)
+    report.apart = left_apart(work)
     return report
 
 
@@ -69,4 +71,4 @@ def _named(fusion: Fusion, disable: tuple[str, ...], only: tuple[str, ...]) -> b
     return fusion.name not in disable and (not only or fusion.name in only)
 
 
-__all__ = ["Fuse", "composites_in", "explain", "fuse"]
+__all__ = ["Fuse", "composites_in", "explain", "fuse", "left_apart"]

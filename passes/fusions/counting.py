@@ -8,6 +8,7 @@ from collections.abc import Callable
 from ...ir.graph import Node, Value
 from ...ir.model import Model
 from ..pattern import about, number
+from .apart import left_apart
 
 _NAMES: dict[str, Callable[[Node], str]] = {
     "Attention": lambda node: "attention",
@@ -23,6 +24,10 @@ _NAMES: dict[str, Callable[[Node], str]] = {
     "Mish": lambda node: "mish",
     "Softplus": lambda node: "softplus",
     "QuantizedMatMul": lambda node: "quantized_matmul",
+    "QLinearMatMul": lambda node: "integer_matmul",
+    "MatMulInteger": lambda node: "integer_matmul",
+    "QLinearConv": lambda node: "integer_conv",
+    "ConvInteger": lambda node: "integer_conv",
 }
 
 
@@ -31,8 +36,12 @@ def _scaled_swish(node: Node) -> str:
 
 
 def composites_in(model: Model) -> dict[str, int]:
-    """Name to count, sorted by name; a gate (swiglu, geglu) counts beside the activation in it."""
-    counts: Counter[str] = Counter()
+    """Name to count, sorted by name.
+
+    A gate (swiglu, geglu) counts beside the activation in it, a sum before a normalization (skip_layer_norm,
+    skip_rms_norm, embed_layer_norm) beside the normalization.  qdq_matmul, qdq_conv: products of dequantized values.
+    """
+    counts: Counter[str] = Counter(found.name for found in left_apart(model))
     for node in model.nodes():
         if node.op.name in _NAMES:
             counts[_NAMES[node.op.name](node)] += 1

@@ -12,7 +12,7 @@ import numpy as np
 from ...ir import dtypes
 from ...ir.build import Builder
 from ...ir.dims import Size
-from ...ir.graph import Value
+from ...ir.graph import Constant, Value
 from ..pattern import Match, equal, number
 from .predicates import Band, band_of, every_row_sees
 from .scores import Mask
@@ -42,7 +42,7 @@ def visible(
             "the mask is neither bool nor floating-point",
             mask.value,
         )
-        _check_leading(m, mask, lead)
+        check_leading(m, mask, lead)
         found = band_of(mask, dims)
         if found is not None and floor is not None and not every_row_sees(found, dims):
             found = None  # the floor gives a row that sees nothing equal weights
@@ -66,7 +66,7 @@ def _as_predicate(mask: Mask) -> Mask:
     return Mask(predicate, 1.0, -math.inf, chosen[0] != 0.0, mask.level)
 
 
-def _check_leading(m: Match, mask: Mask, lead: tuple[Size, Size]) -> None:
+def check_leading(m: Match, mask: Mask, lead: tuple[Size, Size]) -> None:
     """The axes before the last two can be grouped as [B, H]."""
     own = mask.value.dims[:-2]
     level = mask.level[:-2]
@@ -82,7 +82,7 @@ def finish_mask(build: Builder, found: Visible, lead: tuple[Size, Size]) -> tupl
     bools: list[Value] = []
     sums: list[Value] = []
     for mask in found.masks:
-        value = _grouped(build, mask, lead)
+        value = grouped(build, mask, lead)
         if mask.fill is None:
             sums.append(value if mask.factor == 1.0 else build.multiply(value, mask.factor))
         else:
@@ -106,7 +106,7 @@ def finish_mask(build: Builder, found: Visible, lead: tuple[Size, Size]) -> tupl
     return total, keywords
 
 
-def _grouped(build: Builder, mask: Mask, lead: tuple[Size, Size]) -> Value:
+def grouped(build: Builder, mask: Mask, lead: tuple[Size, Size]) -> Value:
     """A mask that broadcasts to [B, H, S, T]."""
     value = mask.value
     own, level = value.dims[:-2], mask.level[:-2]
@@ -119,3 +119,14 @@ def _grouped(build: Builder, mask: Mask, lead: tuple[Size, Size]) -> Value:
         return out
     shared: Value = build.reshape(value, dims=(lead[0], 1, *value.dims[-2:]))
     return shared
+
+
+def is_finite(value: Value, limit: int = 12) -> bool:
+    """Whether no element is infinite or NaN: constants, moved about."""
+    if isinstance(value, Constant):
+        return value.data is not None and value.dtype.is_float and bool(np.isfinite(value.data.numpy()).all())
+    node = value.node
+    moves = ("take", "reshape", "transpose", "broadcast_in_dim", "slice")
+    if node is None or limit == 0 or node.op.name not in moves or node.operands[0] is None:
+        return False
+    return is_finite(node.operands[0], limit - 1)

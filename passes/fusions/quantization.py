@@ -1,7 +1,6 @@
 """Fusion of dequantized weights into the product that they are used in.
 
-Dequantize, product or convolution, quantize stays as it is: QLinearMatMul and QLinearConv sum integers exactly, the
-three operators round every product to f32, so results next to a tie would come out one step apart.
+Dequantize, product or convolution, quantize stays as it is (`qdq` says what it would be in integers).
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class FuseQuantizedMatMul:
             m.expect(keywords["alpha"] == 1 and keywords["beta"] == 1, "a Gemm with factors")
             m.expect(not keywords["transpose_a"], "a Gemm of a transposed operand")
             turned = keywords["transpose_b"]
-        found = _dequantized(m.w, turned)
+        found = dequantized(m.w, turned)
         m.expect(found is not None, "no dequantized weights")
         node, turned = found  # type: ignore[misc]  # expect() refuses None
         weights, scales, zero_points = (*node.operands, None)[:3]
@@ -85,7 +84,7 @@ class FuseQuantizedMatMul:
         return out if m.bias is None else b.add(out, m.bias)
 
 
-def _dequantized(value: Value, turned: bool) -> tuple[Node, bool] | None:
+def dequantized(value: Value, turned: bool) -> tuple[Node, bool] | None:
     """The DequantizeLinear that a matrix comes from, here or in `init`, and whether it stands as [outputs, inputs]."""
     current: Value | None = value
     while True:

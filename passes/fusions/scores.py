@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -37,6 +37,8 @@ class Scores:
     """softmax input = mask(softcap(scale * product)); `leads` are the groupings of the axes before the last two."""
 
     product: Contraction
+    dims: tuple[Size, ...]
+    """Of the product, in the order of its labels."""
     scale: float
     softcap: float
     masks: list[Mask]
@@ -44,6 +46,8 @@ class Scores:
     leads: list[tuple[Size, ...]]
     floor: float | None = None
     """Scores and masks add up to no less than this."""
+    gains: list[Mask] = field(default_factory=list)
+    """What the product is multiplied by, one number for each of the axes before the last two."""
     nodes: list[Node] = field(default_factory=list)
 
 
@@ -54,6 +58,8 @@ def scores_of(m: Match, value: Value) -> Scores:
     masks: list[Mask] = []
     sinks: Value | None = None
     leads: list[tuple[Size, ...]] = []
+    gains: list[Mask] = []
+    turned: tuple[int, ...] | None = None
     nodes: list[Node] = []
     keys = value.dims[-1]
     for _ in range(_LONGEST):
@@ -62,9 +68,12 @@ def scores_of(m: Match, value: Value) -> Scores:
             m.refuse("the softmax's operand is no product of queries and keys", value, m.root)
         product = contraction(node)
         if product is not None:
-            leads.append(value.dims[:-2])
+            order = turned if turned is not None else tuple(range(value.rank))
+            dims = tuple(value.dims[i] for i in order)
+            product = replace(product, out=tuple(product.out[i] for i in order))
+            leads.append(dims[:-2])
             scale = factor * softcap if softcap else factor
-            return Scores(product, scale, softcap, masks, sinks, leads, floor, [*nodes, node])
+            return Scores(product, dims, scale, softcap, masks, sinks, leads, floor, gains, [*nodes, node])
         if node.graph is not m.root.graph:
             m.refuse("the scores are computed in another graph", node)
         nodes.append(node)
@@ -72,7 +81,7 @@ def scores_of(m: Match, value: Value) -> Scores:
         match node.op.name:
             case "convert" if x is not None and x.dtype.is_float and node.result.dtype.is_float:
                 value = x
-            case "reshape" if x is not None and x.rank >= 2:
+            case "reshape" if x is not None and x.rank >= 2 and turned is None:
                 same = equal(x.dims[-1], value.dims[-1]) and equal(x.dims[-2], value.dims[-2])
                 m.need(same, "a reshape mixes the queries or the keys with other axes", node)
                 leads.append(value.dims[:-2])
@@ -80,6 +89,16 @@ def scores_of(m: Match, value: Value) -> Scores:
             case "multiply" | "divide" if (by := _scalar(node)) is not None:
                 factor *= by[1]
                 value = by[0]
+            case "multiply" if turned is None and (gained := _gained(node)) is not None:
+                gains.append(Mask(gained[1], level=node.result.dims))
+                value = gained[0]
+            case "transpose" if x is not None and turned is None:
+                turned, value = node.keywords["permutation"], x
+                continue
+            case _ if turned is not None:
+                m.refuse("the scores are transposed between the product and what is added to them", node)
+            case _ if gains and node.op.name in ("maximum", "tanh", "add", "subtract", "select"):
+                m.refuse("the scores of each head are scaled behind a mask or a softcap", node)
             case "maximum" if x is not None and (least := number(y)) is not None:
                 m.need(not masks and not softcap, "scores are clamped between masks", node)
                 m.need(-math.inf < least * factor <= FLOOR, f"scores are clamped at {least * factor:g}", node)
@@ -105,7 +124,8 @@ def scores_of(m: Match, value: Value) -> Scores:
                 value, sinks = x, y
             case other:
                 m.refuse(f"the scores pass through {other}", node)
-        m.need(equal(value.dims[-1], keys) or sinks is not None, "the keys change along the way", node)
+        same_keys = turned is not None or equal(value.dims[-1], keys)
+        m.need(same_keys or sinks is not None, "the keys change along the way", node)
     raise Refused("the way from the softmax to the product is too long", value.node)
 
 
@@ -118,6 +138,17 @@ def _scalar(node: Node) -> tuple[Value, float] | None:
         return x, (1 / by if node.op.name == "divide" else by)
     if node.op.name == "multiply" and (by := number(x)) is not None and by != 0:
         return y, by
+    return None
+
+
+def _gained(node: Node) -> tuple[Value, Value] | None:
+    """(scores, gain) of a multiplication by what is the same for all queries and keys."""
+    for scores, gain in (node.operands, node.operands[::-1]):
+        if scores is None or gain is None or gain.rank > scores.rank or _distance(scores) is None:
+            continue
+        whole = scores.rank == node.result.rank and all(map(equal, scores.dims, node.result.dims))
+        if whole and all(equal(d, 1) for d in gain.dims[-2:]):
+            return scores, gain
     return None
 
 

@@ -40,6 +40,15 @@ class NearMiss:
     why: str
 
 
+@dataclass(frozen=True)
+class Apart:
+    """Nodes that people know as one operator: its name, the label of the last node, why they stay apart."""
+
+    name: str
+    node: str
+    why: str
+
+
 @dataclass
 class FusionReport:
     """What fusions did to a model."""
@@ -48,6 +57,8 @@ class FusionReport:
     misses: list[NearMiss] = field(default_factory=list)
     composites: dict[str, int] = field(default_factory=dict)
     """Composites that the model holds afterwards, by the name that people call them."""
+    apart: list[Apart] = field(default_factory=list)
+    """What is recognised and left as several nodes."""
 
     @property
     def counts(self) -> Counter[str]:

@@ -215,7 +215,8 @@ class Context:
         """Indices in [-size, size) with negative ones counted from the end, others clamped: safe to index with."""
         ints = indices.data
         if ints is not None and isinstance(size, int) and ints.size and size:
-            wide = np.asarray(ints).astype(np.int64)
+            wide = np.clip(ints, None, np.uint64(2**63 - 1)) if ints.dtype == np.uint64 else ints  # it would wrap
+            wide = wide.astype(np.int64)
             wide = np.clip(np.where(wide < 0, wide + size, wide), 0, size - 1)
             if np.array_equal(wide, ints):
                 return self.wide(indices)

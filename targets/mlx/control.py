@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...ir.loops import trip_count
+from ...ir.loops import counted_value, trip_count
 from .lowering import lower
 
 
@@ -73,6 +73,11 @@ def while_(ctx, inits, *, cond, body):
     count = trip_count(node)
     if count is not None:
         with emitter.indented(f"for _ in range({ctx.size(count)}):"):
+            _step(ctx, body, names)
+    elif (limit := counted_value(node)) is not None:
+        emitter.is_straight = False
+        times = emitter.written(ctx.method(emitter.value(limit), "item"))
+        with emitter.indented(f"for _ in range({times}):"):
             _step(ctx, body, names)
     else:
         emitter.is_straight = False

@@ -25,6 +25,7 @@ from ...ir.types import TensorType
 from . import recipes
 from .context import ATOM, POSTFIX, Context
 from .expression import Expr, identifier
+from .linalg import bias_of
 from .loading import loading
 from .lowering import load
 from .signature import Frame, shape_lines, signature
@@ -62,6 +63,8 @@ class Emitter(Statements):
         self.table = load()
         self.transposed: dict[Expr, tuple[Expr, tuple[int, ...]]] = {}
         self.layouts: set[Expr] = set()
+        self.products: dict[Expr, tuple[Expr, Expr]] = {}
+        """Operands of products with a matrix that a sum may take in (`linalg.biased`)."""
         self.weights: dict[str, Constant] = {}
         self.traps: list[str] = []
         self.is_straight = True
@@ -247,8 +250,11 @@ class Emitter(Statements):
         user = uses[0][0]
         if len(uses) == 1 and user in self._inlined:
             return
-        near = len(uses) == 1 and isinstance(user, Node) and user.graph is value.graph and not any(user.all_graphs())
-        if not near or len(expr.text()) > SHORT or (core.hint == hint and value.name and _depth(core) > 2):
+        near = user if len(uses) == 1 and isinstance(user, Node) and user.graph is value.graph else None
+        near = None if near is None or any(near.all_graphs()) else near
+        if near is not None and core in self.products and bias_of(near, value) is not None:
+            return
+        if near is None or len(expr.text()) > SHORT or (core.hint == hint and value.name and _depth(core) > 2):
             self.bind(expr)
 
     def value(self, value: Value) -> Expr:

@@ -32,6 +32,13 @@ def _single(indices, size):
     return number if -size <= number < size else None
 
 
+def _places(ctx, indices):
+    """Indices as recipes take them; those that only u64 holds become the greatest i64: wrapped, they were negative."""
+    if indices.dtype is not dtypes.u64:
+        return ctx.wide(indices)
+    return ctx.convert(ctx.call("mx.minimum", indices, int(dtypes.i64.max_value())), dtypes.i64)
+
+
 @lower("take_along_axis")
 def take_along_axis(ctx, x, indices, *, axis):
     axis %= x.rank
@@ -50,14 +57,14 @@ def take_along_axis(ctx, x, indices, *, axis):
 
 @lower("put_along_axis")
 def put_along_axis(ctx, x, indices, updates, *, axis, kind):
-    return combined(ctx, "_put_along", x, ctx.wide(indices), updates, axis % x.rank, kind)
+    return combined(ctx, "_put_along", x, _places(ctx, indices), updates, axis % x.rank, kind)
 
 
 def _starts(ctx, starts, limits):
     """(vector of starts that are not constant 0, the axes they belong to)."""
     rows = [(a, s, n) for a, (s, n) in enumerate(zip(starts, limits, strict=True)) if s.number != 0]
     vector = ctx.recipe(
-        "_starts", [ctx.wide(s) for _, s, _ in rows], [n for _, _, n in rows], dtype=dtypes.i32, dims=(len(rows),)
+        "_starts", [_places(ctx, s) for _, s, _ in rows], [n for _, _, n in rows], dtype=dtypes.i32, dims=(len(rows),)
     )
     return vector, [a for a, _, _ in rows]
 
@@ -104,7 +111,7 @@ def gather(
     dropped = sorted((*collapsed_slice_dims, *operand_batching_dims))
     pairs = list(zip(operand_batching_dims, start_indices_batching_dims, strict=True))
     return ctx.recipe(
-        "_gather", x, ctx.wide(indices), list(slice_sizes), index_vector_dim, list(start_index_map), dropped,
+        "_gather", x, _places(ctx, indices), list(slice_sizes), index_vector_dim, list(start_index_map), dropped,
         list(offset_dims), pairs, dims=dims,
     )  # fmt: skip
 
@@ -122,8 +129,7 @@ def _rows(ctx, x, indices, offset_dims, collapsed, index_map, vector_dim, slice_
     ):
         return None
     dims = [d for i, d in enumerate(indices.dims) if i != vector_dim]
-    place = ctx.wide(indices)
-    place = ctx.call("mx.clip", _signed(ctx, place), 0, x.dims[axis] - 1)
+    place = ctx.call("mx.clip", _signed(ctx, _places(ctx, indices)), 0, x.dims[axis] - 1)
     return ctx.call("mx.take", x, ctx.reshape(place, dims), axis=axis, dims=ctx.result_types[0].shape)
 
 
@@ -147,11 +153,11 @@ def scatter(
     ctx.emitter.is_straight &= kind not in ("and", "or", "xor", "custom")
     if kind in ("and", "or", "xor"):
         name = f"mx.bitwise_{kind}"
-        return ctx.recipe("_scatter_each", x, ctx.wide(indices), updates, *numbers, name, dims=x.dims)
+        return ctx.recipe("_scatter_each", x, _places(ctx, indices), updates, *numbers, name, dims=x.dims)
     if kind == "custom":
         name = ctx.function(body, "combine", [(1,), (1,)])
-        return ctx.recipe("_scatter_each", x, ctx.wide(indices), updates, *numbers, name, dims=x.dims)
-    return combined(ctx, "_scatter", x, ctx.wide(indices), updates, *numbers, kind)
+        return ctx.recipe("_scatter_each", x, _places(ctx, indices), updates, *numbers, name, dims=x.dims)
+    return combined(ctx, "_scatter", x, _places(ctx, indices), updates, *numbers, kind)
 
 
 def combined(ctx, recipe, x, indices, updates, *numbers_and_kind):

@@ -3,9 +3,12 @@
 from ...ir import dims as sizes
 from ...ir import dtypes
 from ...ir.dims import Size
+from ...ir.graph import Node, Value
 from ...ir.ops import equations
 from ...ir.ops.linalg import free_axes
 from . import types
+from .context import Context
+from .expression import Expr
 from .lowering import lower
 
 
@@ -19,6 +22,8 @@ def product(ctx, a, b, dtype, dims=None):
         wide = types.accumulator(a.dtype)
         a, b = (ctx.convert(ctx.wide(v), wide) for v in (a, b))
         out = ctx.infix("@", a, b, wide, ctx.result_types[0].shape if dims is None else dims)
+        if wide is dtype and dtype.is_float and a.rank > 1 and b.rank == 2 and _is_some(b.dims[0]):
+            ctx.emitter.products[out] = (a, b)
         return ctx.narrow(ctx.convert(out, types.wide(dtype)), dtype)
     held = types.carrier(dtype)
     small = a.dtype.bits <= 8 and b.dtype.bits <= 8 and dtype.bits <= 32
@@ -27,6 +32,30 @@ def product(ctx, a, b, dtype, dims=None):
         block = 1024 if a.dtype.kind == "int" and b.dtype.kind == "int" else 256
         return ctx.narrow(ctx.recipe("_matmul_small", *arguments, block, dtype=held, dims=dims), dtype)
     return ctx.narrow(ctx.recipe("_matmul_integer", *arguments, dtype=held, dims=dims), dtype)
+
+
+def _is_some(size: Size) -> bool:
+    """mx.addmm refuses stacks of matrices without columns."""
+    return isinstance(size, int) and size > 0
+
+
+def bias_of(node: Node, product: Value) -> Value | None:
+    """What a node adds to a product, if that is one number a column."""
+    if node.op.name != "add" or len({*node.operands}) != 2:
+        return None
+    bias = node.operands[1] if node.operands[0] is product else node.operands[0]
+    fits = bias is not None and bias.rank == 1 and sizes.equal(bias.dims[0], product.dims[-1]) is True
+    return bias if fits else None
+
+
+def biased(ctx: Context, x: Expr, y: Expr) -> Expr | None:
+    """`mx.addmm(bias, a, b)` for an addition of a bias to a product that nothing else uses: one kernel, not two."""
+    assert ctx.node is not None
+    for value, product, bias in zip(ctx.node.operands, (x, y), (y, x), strict=True):
+        inside = ctx.emitter.products.get(product.core) if product.core.variable is None else None
+        if inside is not None and value is not None and bias_of(ctx.node, value) is not None:
+            return ctx.call("mx.addmm", bias, *inside, dtype=product.dtype, dims=product.dims)
+    return None
 
 
 @lower("dot_general")

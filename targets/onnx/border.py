@@ -54,4 +54,6 @@ def over(array: Any, type_: Type) -> Any:
 
 def back(array: Any, type_: Type) -> Any:
     """A result of `type_` as it was before it crossed."""
-    return array if carried(type_) is None else np.asarray(array).astype(type_.dtype.numpy)
+    if not isinstance(type_, TensorType) or carried(type_) is None:
+        return array
+    return np.asarray(array).astype(type_.dtype.numpy)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -25,11 +24,6 @@ class StoredQuantized:
     zero_point: Constant | None
     axis: int
 
-    def integers(self) -> Any:
-        """The integers as the weight has its axes."""
-        assert self.x.data is not None
-        return self.x.data.numpy().T if self.turned else self.x.data.numpy()
-
 
 def stored_quantized(value: Constant) -> StoredQuantized | None:
     """How a derived constant is written as DequantizeLinear of stored integers, or None to write its values.
@@ -44,10 +38,11 @@ def stored_quantized(value: Constant) -> StoredQuantized | None:
     x, scale, zero_point = (*node.operands, None)[:3]
     if not isinstance(x, Constant) or x.data is None or not isinstance(scale, Constant) or scale.data is None:
         return None
-    if zero_point is not None and (not isinstance(zero_point, Constant) or zero_point.data is None):
-        return None
-    if x.dtype is dtypes.i32 and zero_point is not None and np.any(zero_point.data.numpy()):
-        return None
+    if zero_point is not None:
+        if not isinstance(zero_point, Constant) or zero_point.data is None:
+            return None
+        if x.dtype is dtypes.i32 and np.any(zero_point.data.numpy()):
+            return None
     if not _is_plain(node) or x.dtype not in _INTEGERS or scale.dtype not in (dtypes.f32, dtypes.f16):
         return None
     axis = node.keywords["axis"] % max(x.rank, 1)

@@ -22,18 +22,14 @@ from ...ir.dtypes import DType
 from ...ir.errors import IrcError
 from ...ir.graph import Graph, Value
 from ...ir.model import Constant, Model
-from ...ir.reference import Evaluator
 from ...ir.types import OptionalType, SequenceType, TensorType, Type
 from ...passes.legalize import legalize
 from .border import carried, cast_attributes
-from .dequantized import StoredQuantized, stored_quantized
+from .initializers import Root
 from .lowering import IR_VERSIONS, OPSET, TABLE, Context, Dialect, Ref
-from .weights import LARGEST, Weights, as_data, tensor_proto
+from .weights import Weights
 
 _PLAIN = Dialect()
-
-FILL_ABOVE = 1 << 10
-"""Bytes from which a constant of one repeated element is made by a node instead of being stored."""
 
 BESIDE_ABOVE = 1 << 30
 """Models with more bytes of constants put them into one file beside the model (protobuf ends at 2 GiB)."""
@@ -49,13 +45,13 @@ def export_onnx(
     function = model.entry(entry)
     root = Root(model, dialect, weights)
     graph = GraphExporter(root, None)
-    wide = (lambda type_: carried(type_)) if dialect.runtime else (lambda type_: None)
+    results = function.body.outputs
+    wide = {v: carried(v.type) for v in (*function.inputs, *results)} if dialect.runtime else {}
     inputs = [
-        graph.graph_input(v, n, wide(v.type)) for v, n in zip(function.inputs, function.input_names, strict=True)
+        graph.graph_input(v, n, wide.get(v)) for v, n in zip(function.inputs, function.input_names, strict=True)
     ]
     graph.run(function.body)
-    results = function.body.outputs
-    outputs = graph.outputs(results, function.output_names, [wide(v.type) for v in results])
+    outputs = graph.outputs(results, function.output_names, [wide.get(v) for v in results])
     proto = helper.make_graph(
         [*root.filled, *graph.nodes], model.name or "main", inputs, outputs, list(root.initializers.values())
     )
@@ -103,114 +99,10 @@ def _all_nodes(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
     return found
 
 
-class Root:
-    """What all graphs of one export share: names, initializers, the values that give symbols their sizes."""
-
-    def __init__(self, model: Model, dialect: Dialect, weights: Weights | None = None) -> None:
-        self.model = model
-        self.dialect = dialect
-        self.weights = weights
-        self.taken: dict[str, int] = {}
-        self._node_names: dict[str, int] = {}
-        self.initializers: dict[Any, onnx.TensorProto] = {}
-        self.filled: list[onnx.NodeProto] = []
-        """Nodes that make constants of one repeated element, or of integers; they stand first in the main graph."""
-        self.constants: dict[Constant, Ref] = {}
-        self.symbols: dict[str, Ref] = {}
-        self._evaluator = Evaluator(model)
-
-    def fresh(self, base: str) -> str:
-        """A value name not used yet."""
-        return _fresh(base, self.taken)
-
-    def fresh_node(self, base: str) -> str:
-        """A node name not used yet."""
-        return _fresh(base, self._node_names)
-
-    def add(self, key: Any, base: str, array: Any, dtype: DType) -> str:
-        if key not in self.initializers:
-            self.initializers[key] = tensor_proto(self.fresh(base), array, dtype)
-        return self.initializers[key].name
-
-    def constant(self, value: Constant) -> Ref:
-        """The initializer of a constant, derived ones evaluated; weights of integer products stay dequantizations."""
-        if value not in self.constants:
-            if isinstance(value.data, SplatData) and value.data.nbytes > FILL_ABOVE and not value.dtype.is_string:
-                self.constants[value] = Ref(self._fill(value, value.data), value.type)
-                return self.constants[value]
-            if (stored := stored_quantized(value)) is not None:
-                self.constants[value] = Ref(self._dequantize(value, stored), value.type)
-                return self.constants[value]
-            data = value.data or as_data(self.array(value), value.dtype)
-            _check_size(value, data.nbytes)
-            if self.weights is not None and self.weights.takes(data):
-                key: Any = ("beside", value.name or data.digest)
-                if key not in self.initializers:
-                    self.initializers[key] = self.weights.add(self.fresh(value.name or "constant"), data)
-                name = self.initializers[key].name
-            else:
-                array = data.numpy()
-                key = (
-                    ("named", value.name)
-                    if value.name is not None
-                    else (array.dtype.str, array.shape, array.tobytes(), value.dtype)
-                )
-                name = self.add(key, value.name or "constant", array, value.dtype)
-            self.constants[value] = Ref(name, value.type, value.fact.ints)
-        return self.constants[value]
-
-    def array(self, value: Constant) -> Any:
-        """The contents of a constant, derived ones evaluated."""
-        return self._evaluator.constant(value)
-
-    def _dequantize(self, value: Constant, stored: StoredQuantized) -> str:
-        """The name of a constant that a DequantizeLinear node makes."""
-        x = self.constant(stored.x).name
-        if stored.turned:
-            x = self.add(("turned", stored.x), stored.x.name or "constant", stored.integers(), stored.x.dtype)
-        given = [x, *(self.constant(v).name for v in (stored.scale, stored.zero_point) if v is not None)]
-        name = self.fresh(value.name or "dequantized")
-        axis = {} if not stored.x.rank else {"axis": stored.axis}
-        self.filled.append(helper.make_node("DequantizeLinear", given, [name], name=self.fresh_node(name), **axis))
-        return name
-
-    def _fill(self, value: Constant, data: SplatData) -> str:
-        """The name of a constant that a ConstantOfShape node makes."""
-        _check_size(value, data.nbytes)
-        shape = np.array(data.shape, np.int64)
-        name = self.fresh(value.name or "constant")
-        element = tensor_proto("", np.asarray(data.splat).reshape(1), data.dtype)
-        dims = self.add((shape.dtype.str, shape.shape, shape.tobytes(), dtypes.i64), "constant", shape, dtypes.i64)
-        made = helper.make_node("ConstantOfShape", [dims], [name], name=self.fresh_node(name), value=element)
-        self.filled.append(made)
-        return name
-
-
 def _nbytes(type_: Type) -> int:
     """Bytes of a constant, whose dims are numbers."""
     known = [d for d in getattr(type_, "dims", None) or () if isinstance(d, int)]
     return math.prod(known) * type_.dtype.itemsize if isinstance(type_, TensorType) else 0
-
-
-def _check_size(value: Constant, size: int) -> None:
-    if size > LARGEST:
-        raise IrcError(
-            f"onnx: the constant {value.name!r} of type {value.type} takes {size} bytes; "
-            f"expected at most {LARGEST}, what one ONNX tensor may hold"
-        )
-
-
-def _fresh(base: str, taken: dict[str, int]) -> str:
-    """`base` or `base_1`, ...; linear over many requests for one base, since `taken` counts them."""
-    if base not in taken:
-        taken[base] = 0
-        return base
-    name = base
-    while name in taken:
-        taken[base] += 1
-        name = f"{base}_{taken[base]}"
-    taken[name] = 0
-    return name
 
 
 class GraphExporter:
@@ -245,6 +137,7 @@ class GraphExporter:
         name = self.root.fresh(name)
         ref = Ref(name, wide or value.type)
         if wide is not None:
+            assert isinstance(value.type, TensorType)
             ref = self.node("Cast", (ref,), (value.type,), "", cast_attributes(value.type.dtype))[0]
         self._bind(value, ref)
         return value_info(name, wide or value.type)

@@ -63,7 +63,7 @@ DEVIATIONS = {
         for dtype in ("f16", "f32", "f64")
     },
     **{f"reduce:{dtype}-prod{all_}": "does not wrap" for dtype in ("i32", "i64") for all_ in ("", "-all")},
-    **{name: "what overflows becomes NaN" for name in ("convert-f32-to-f8e5m2", "convert:u16-f8e5m2")},
+    **dict.fromkeys(("convert-f32-to-f8e5m2", "convert:u16-f8e5m2"), "what overflows becomes NaN"),
     "logistic:f64": "results below 1e-40 are 0",
     "max-pool-nan-f32": "MaxPool passes over NaN, and -inf loses against the least finite value",
     "hardmax-ties-f32": "Hardmax takes the first element where another is NaN",

@@ -18,7 +18,8 @@ from ...ir.graph import Node, Value
 from ...ir.model import Constant, Model
 from ...ir.types import TensorType, Type
 from ..base import Refusal
-from .export import GraphExporter, Root
+from .export import GraphExporter
+from .initializers import Root
 from .lowering import TABLE, Context, Dialect, Ref
 
 _SIZE = TensorType(dtypes.i64, (1,))

@@ -244,10 +244,10 @@ def test_dense_constants_that_protobuf_cannot_hold_are_refused(monkeypatch, tmp_
     held = [model.add_constant(f"w{i}", ArrayData(w)) for i, w in enumerate(weights)]
     inputs = [("x", TensorType(dtypes.f32, (1000,)))]
     build.function(model, "main", inputs, lambda b, x: b.add(b.add(x, held[0]), held[1]))
-    monkeypatch.setattr("irc.targets.onnx.export.LARGEST", 3999)
+    monkeypatch.setattr("irc.targets.onnx.initializers.LARGEST", 3999)
     with pytest.raises(IrcError, match=r"constant 'w0' of type f32\[1000\] takes 4000 bytes; expected at most 3999"):
         save_onnx(model, tmp_path / "m.onnx")
-    monkeypatch.setattr("irc.targets.onnx.export.LARGEST", 4000)
+    monkeypatch.setattr("irc.targets.onnx.initializers.LARGEST", 4000)
     monkeypatch.setattr("irc.targets.onnx.target.LARGEST", 4000)  # below SHARED_FROM, so both stand in the model
     save_onnx(model, tmp_path / "m.onnx")
     with pytest.raises(IrcError, match="8000 bytes of constants of 1048576 bytes or less; expected at most 4000"):

@@ -2,6 +2,7 @@
 
 from ....ir import dtypes
 from ..expression import LOWEST, Slot
+from ..linalg import biased
 from ..lowering import lower
 from .computing import both, in_double, in_mlx, known, plain, single
 
@@ -72,21 +73,33 @@ def negate(ctx, x):
 
 
 def _infix(operator, logical=None):
-    """An infix operator, with another one for bool."""
+    """An infix operator, with another one for bool.  MLX's & and | take no number on their left."""
+
+    def written(ctx, operator, x, y):
+        turned = operator in ("&", "|") and x.number is not None
+        return ctx.infix(operator, y, x) if turned else ctx.infix(operator, x, y)
 
     @plain
     def numeric(ctx, x, y):
-        return ctx.infix(operator, x, y)
+        return written(ctx, operator, x, y)
 
     def rule(ctx, x, y):
         if logical and x.dtype.is_bool:
-            return ctx.infix(logical, x, y)
+            return written(ctx, logical, x, y)
         return numeric(ctx, x, y)
 
     return rule
 
 
-lower("add")(_infix("+", "|"))
+_sum = _infix("+", "|")
+
+
+@lower("add")
+def add(ctx, x, y):
+    made = biased(ctx, x, y)
+    return _sum(ctx, x, y) if made is None else made
+
+
 lower("subtract")(_infix("-"))
 lower("multiply")(_infix("*", "&"))
 lower("and")(_infix("&"))

@@ -6,9 +6,9 @@ import mlx.core as mx
 def main(x, mask, w):
     """x: f32[B,T,32], mask: f32[B,1,T,T] -> out: f32[B,T,32]"""
     B, T = x.shape[:2]
-    reshape = (x @ w["query.weight"] + w["query.bias"]).reshape(B, T, 4, 8)
-    reshape_1 = (x @ w["key.weight"] + w["key.bias"]).reshape(B, T, 4, 8)
-    reshape_2 = (x @ w["value.weight"] + w["value.bias"]).reshape(B, T, 4, 8)
+    reshape = mx.addmm(w["query.bias"], x, w["query.weight"]).reshape(B, T, 4, 8)
+    reshape_1 = mx.addmm(w["key.bias"], x, w["key.weight"]).reshape(B, T, 4, 8)
+    reshape_2 = mx.addmm(w["value.bias"], x, w["value.weight"]).reshape(B, T, 4, 8)
     key_heads = reshape_1.transpose(0, 2, 1, 3)
     value_heads = reshape_2.transpose(0, 2, 1, 3)
     query_heads = reshape.transpose(0, 2, 1, 3)

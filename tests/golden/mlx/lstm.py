@@ -31,12 +31,12 @@ def main(x, w):
         mx.float32,
     )
     broadcast_in_dim = mx.zeros((B, 8), mx.float32)
-    add = x @ w["lstm.w_1_1"].T + constant
+    add = mx.addmm(constant, x, w["lstm.w_1_1"].T)
     broadcast_in_dim_1 = mx.zeros((T, B, 8), mx.float32)
     state, state_1, state_2, state_3 = mx.array(0, mx.int64), broadcast_in_dim_1, broadcast_in_dim, broadcast_in_dim
     for _ in range(T):
         dynamic_slice = mx.slice(add, _starts([state], [T - 1]), (0,), (1, B, 32))
-        add_1 = dynamic_slice.reshape(B, 32) + (state_2 @ w["lstm.r_1_1"].T + constant_1)
+        add_1 = dynamic_slice.reshape(B, 32) + mx.addmm(constant_1, state_2, w["lstm.r_1_1"].T)
         multiply = mx.sigmoid(add_1[:, :8]) * mx.tanh(add_1[:, 24:])
         add_2 = mx.sigmoid(add_1[:, 16:24]) * state_3 + multiply
         multiply_1 = mx.sigmoid(add_1[:, 8:16]) * mx.tanh(add_2)
