@@ -32,6 +32,24 @@ def trip_count(node: Node) -> Size | None:
     return sizes.maximum(sizes.ceildiv(distance, step), 0)
 
 
+def counted_value(node: Node) -> Value | None:
+    """What a while node that counts a state from 0 by ones stays below, if that is one value from outside the loop."""
+    (cond,), (body,) = node.graphs["cond"], node.graphs["body"]
+    test = cond.outputs[0].node
+    if test is None or test.op.name != "compare" or len(cond) != 1 or test.keywords["direction"] != "lt":
+        return None
+    left, right = test.operands
+    if left not in cond.inputs or right is None or right in cond.inputs:
+        return None
+    index = cond.inputs.index(left)
+    counter, update = body.inputs[index], body.outputs[index].node
+    if update is None or update.op.name != "add" or update.graph is not body or counter not in update.operands:
+        return None
+    others = [v for v in update.operands if v is not counter]
+    steps = len(others) == 1 and _known(others[0]) == 1 and _known(node.operands[index]) == 0
+    return right if steps else None
+
+
 def _known(value: Value | None) -> Size | None:
     if value is None or not isinstance(value.type, TensorType) or not value.dtype.is_integer:
         return None

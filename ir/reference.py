@@ -74,6 +74,8 @@ class ReferenceContext:
         """
         if indices.size and not size:
             raise InputError(f"{self.node.label}: an axis of 0 elements has none to take")
+        if indices.dtype == np.uint64:  # those above the greatest i64 are no negative ones
+            indices = np.minimum(indices, np.uint64(np.iinfo(np.int64).max))
         wide = indices.astype(np.int64)
         wide = np.where(wide < 0, wide + size, wide)
         return np.clip(wide, 0, max(size - 1, 0))
