@@ -134,7 +134,7 @@ def read(source: Any) -> Model:
 def save(model: Model, path: str | os.PathLike[str], *, opset: int | None = None) -> None:
     """Write a model, whole or not at all: as ONNX where the path ends in `.onnx`, else as a container (`.ir`).
 
-    ONNX is written from a copy in the operators that its operator set `opset` (21 to 24, default 21) has;
+    ONNX is written from a copy in the operators that its operator set `opset` (21 to 28, default 21) has;
     UnsupportedError lists what it cannot express.
     """
     if Path(path).suffix.lower() == ".onnx":

@@ -23,7 +23,7 @@ from .options import MODEL
 @click.option(
     "--output", "-o", type=click.Path(path_type=Path), default=None, help="Write .ir or .onnx; else print text."
 )
-@click.option("--opset", type=int, default=None, help="Operator set of a written .onnx: 21 (default) to 24.")
+@click.option("--opset", type=int, default=None, help="Operator set of a written .onnx: 21 (default) to 28.")
 @click.option("--verify-each", is_flag=True, help="Verify the model after every pass.")
 @click.option("--print-after", multiple=True, metavar="PASS", help="Print the model after this pass.")
 @click.option("--print-changed", is_flag=True, help="Print the model after every pass that changed it.")

@@ -12,6 +12,7 @@ from ...ir.effects import has_effects
 from ...ir.errors import UnsupportedError
 from ...ir.model import Function, Model, Node, Value, fresh_name
 from ...ir.rewrite import Rewriter
+from ...ir.types import TensorType
 from .check import Report
 from .graph import Importer, declare_initializers, domain_of
 from .reading import Source, read
@@ -60,6 +61,7 @@ def _imported(source: Source, name: str | None) -> tuple[Model, Report]:
         main.body.set_outputs(outputs)
         for output in proto.graph.output:  # a value may be returned twice, but outputs are known by their names
             main.output_names.append(fresh_name(output.name, main.output_names))
+            _remember_rank(main, output)
         _drop_shape_arithmetic(model, importer.read)
         model.add_function(main)
         _describe(model, proto)
@@ -120,6 +122,14 @@ def _outputs(importer: Importer, scope: Scope, build: Builder) -> list[Value]:
         except Poisoned:
             continue
     return out
+
+
+def _remember_rank(main: Function, output: onnx.ValueInfoProto) -> None:
+    """What the file declares where it is needed to write the output again, and nothing else tells it."""
+    value, declared = main.body.outputs[len(main.output_names) - 1], output.type.tensor_type
+    unranked = isinstance(value.type, TensorType) and value.type.dims is None
+    if unranked and output.type.HasField("tensor_type") and declared.HasField("shape"):
+        main.metadata[f"onnx.rank.{main.output_names[-1]}"] = str(len(declared.shape.dim))
 
 
 def _drop_shape_arithmetic(model: Model, read: dict[Value, None]) -> None:

@@ -106,6 +106,8 @@ def gemm(ctx, a, b, c, *, alpha, beta, transpose_a, transpose_b):
     dims, dtype = ctx.result_types[0].shape, ctx.result_types[0].dtype
     if not dtype.is_float or dtype.bits < 32:
         ctx.refuse(f"mx.addmm of {dtype}")
+    if alpha == 0 or (c is not None and beta == 0):
+        ctx.refuse("mx.addmm leaves out what it multiplies by 0, whose NaN and infinities would count")
     a, b = (_swapped(ctx, v, 0, 0) if t else v for v, t in ((a, transpose_a), (b, transpose_b)))
     keywords = {k: v for k, v in (("alpha", alpha), ("beta", beta)) if v != 1}
     if c is None:

@@ -108,7 +108,8 @@ def subtract(ctx, x, y):
 
 
 def _float_power(ctx, x, y):
-    return None if x.dtype.is_float else "ONNX Runtime computes integer powers in floating point"
+    odd = ctx.dialect.runtime and not x.dtype.is_float
+    return "ONNX Runtime computes integer powers in floating point" if odd else None
 
 
 @lower("power", "Pow", when=_float_power)
@@ -141,12 +142,6 @@ def _is_safe(x, y):
     return known or not x.dtype.is_integer
 
 
-def _divides(ctx, x, y):
-    """Why not: a divisor that may be 0 is replaced by a Where."""
-    odd = ctx.dialect.runtime and x.dtype in (dtypes.i16, dtypes.u16, dtypes.u64) and not _is_safe(x, y)
-    return f"ONNX Runtime has no Where of {x.dtype}, which division by what may be 0 needs" if odd else None
-
-
 def _divisor(ctx, x, y):
     """y with 0 and -1 replaced by 1, as kernels trap on them, and where it was each; None for safe constants."""
     boolean = ctx.results[0].with_dtype(dtypes.bool_)
@@ -159,36 +154,36 @@ def _divisor(ctx, x, y):
         either = ctx.op("Or", zero, minus_one, type=boolean)
     else:
         either = zero
-    return ctx.op("Where", either, ctx.like(1, y), y, type=y.type), zero, minus_one
+    return ctx.where(either, ctx.like(1, y), y, y.type), zero, minus_one
 
 
-@lower("divide", when=_divides)
+@lower("divide")
 def divide(ctx, x, y):
     safe, zero, minus_one = _divisor(ctx, x, y)
     out = arithmetic(ctx, "Div", x, safe)
     if minus_one is not None:
-        out = ctx.op("Where", minus_one, ctx.op("Sub", ctx.like(0, x), x, type=x.type), out)
+        out = ctx.where(minus_one, ctx.op("Sub", ctx.like(0, x), x, type=x.type), out)
     if zero is not None:
-        out = ctx.op("Where", zero, ctx.constant(-1 if x.dtype.is_signed else int(x.dtype.max_value()), x.dtype), out)
+        out = ctx.where(zero, ctx.constant(-1 if x.dtype.is_signed else int(x.dtype.max_value()), x.dtype), out)
     return out
 
 
-@lower("remainder", when=_divides)
+@lower("remainder")
 def remainder(ctx, x, y):
     safe, zero, _ = _divisor(ctx, x, y)
     out = ctx.op("Mod", x, safe, fmod=1)
-    return out if zero is None else ctx.op("Where", zero, x, out)
+    return out if zero is None else ctx.where(zero, x, out)
 
 
 def _integers(ctx, x, y):
-    return "ONNX's Mod of floats takes the sign of x" if x.dtype.is_float else _divides(ctx, x, y)
+    return "ONNX's Mod of floats takes the sign of x" if x.dtype.is_float else None
 
 
 @lower("Mod", when=_integers)
 def mod(ctx, x, y):
     safe, zero, _ = _divisor(ctx, x, y)
     out = ctx.op("Mod", x, safe, fmod=0)
-    return out if zero is None else ctx.op("Where", zero, x, out)
+    return out if zero is None else ctx.where(zero, x, out)
 
 
 @lower("maximum")
@@ -252,7 +247,7 @@ def select(ctx, predicate, x, y):
     if x.dtype.is_bool:  # ONNX Runtime's Where has no such kernel
         otherwise = ctx.op("Not", predicate, type=predicate.type)
         return ctx.op("Or", ctx.op("And", predicate, x), ctx.op("And", otherwise, y))
-    return ctx.op("Where", predicate, x, y)
+    return ctx.where(predicate, x, y)
 
 
 @lower("clamp")
@@ -293,7 +288,7 @@ def is_finite(ctx, x):
 
 @lower("Swish")
 def swish(ctx, x, *, alpha):
-    if ctx.dialect.opset >= 24:
+    if ctx.dialect.opset >= 24 and not ctx.dialect.runtime:
         return ctx.op("Swish", x, alpha=alpha)
     scaled = x if alpha == 1.0 else ctx.op("Mul", x, ctx.like(alpha, x))
     return ctx.op("Mul", x, ctx.op("Sigmoid", scaled))
@@ -302,8 +297,7 @@ def swish(ctx, x, *, alpha):
 def _casts(ctx, x, *, dtype, saturate):
     if x.dtype.is_complex or dtype.is_complex:
         return "ONNX cannot cast complex numbers"
-    odd = ctx.dialect.runtime and x.dtype.is_float and dtype is dtypes.u64
-    return "ONNX Runtime has no Where of u64, which chooses what is out of range" if odd else None
+    return None
 
 
 @lower("convert", when=_casts)
@@ -328,7 +322,19 @@ def convert(ctx, x, *, dtype, saturate):
         "Clip", zeroed, ctx.like(low, wide), ctx.constant(float(high + 1) * (1 - 2.0**-53), dtypes.f64), type=wide.type
     )
     over = ctx.op("GreaterOrEqual", zeroed, ctx.constant(float(high + 1), dtypes.f64), type=boolean)
-    return ctx.op("Where", over, ctx.constant(high, dtype), ctx.op("Cast", below, to=dtype.onnx))
+    return ctx.where(over, ctx.constant(high, dtype), ctx.op("Cast", below, to=dtype.onnx))
+
+
+def _bit_cast(ctx, x, *, dtype):
+    """Why not: ONNX has it since opset 26, between types of one width."""
+    if ctx.dialect.opset < 26:
+        return f"opset {ctx.dialect.opset} has no BitCast; opset 26 has"
+    return None if x.dtype.bits == dtype.bits else "ONNX's BitCast keeps the width of elements"
+
+
+@lower("bitcast_convert", when=_bit_cast)
+def bitcast_convert(ctx, x, *, dtype):
+    return ctx.op("BitCast", x, to=dtype.onnx)
 
 
 @lower("optimization_barrier")
@@ -336,17 +342,59 @@ def optimization_barrier(ctx, xs):
     return tuple(ctx.op("Identity", x, type=x.type) for x in xs)
 
 
-_SHIFTED = (dtypes.u8, dtypes.u16, dtypes.u32, dtypes.u64)
+_SHIFTED_AS = {4: dtypes.u8, 8: dtypes.u8, 16: dtypes.u32, 32: dtypes.u32, 64: dtypes.u64}
+"""By width, the type of BitShift that shifts it: ONNX defines none for signed integers, its runtime none for u16."""
 
 
-def _in_range(ctx, x, y):
-    """ONNX leaves open what a shift by the width or more gives."""
-    if x.dtype not in _SHIFTED:
-        return f"BitShift takes unsigned integers, not {x.dtype}"
-    if y.data is None or any(int(v) >= x.dtype.bits for v in y.data.numpy().reshape(-1)):
-        return "a shift whose amount is not known to be less than the width"
-    return None
+_UNSIGNED = {4: dtypes.u4, 8: dtypes.u8, 16: dtypes.u16, 32: dtypes.u32, 64: dtypes.u64}
+_SIGNED = {4: dtypes.i4, 8: dtypes.i8, 16: dtypes.i16, 32: dtypes.i32, 64: dtypes.i64}
 
 
-for _name, _way in (("shift_left", "LEFT"), ("shift_right_logical", "RIGHT")):
-    lower(_name, when=_in_range)((lambda way: lambda ctx, x, y: ctx.op("BitShift", x, y, direction=way))(_way))
+def _shifts(ctx, x, y):
+    return None if x.dtype.bits in _SHIFTED_AS else f"BitShift takes no {x.dtype}"
+
+
+def _bits(ctx, x):
+    """x as the unsigned integer that BitShift takes, filled with zeros."""
+    return ctx.cast(ctx.cast(x, _UNSIGNED[x.dtype.bits]), _SHIFTED_AS[x.dtype.bits])
+
+
+def _amount(ctx, x, y):
+    """(whether y is in [0, width), None for constants that are; y limited to it), since ONNX leaves the rest open."""
+    if y.ints is not None and all(isinstance(i, int) and 0 <= i < x.dtype.bits for i in y.ints):
+        return None, ctx.cast(y, _SHIFTED_AS[x.dtype.bits])
+    wide = ctx.cast(y, dtypes.i64)
+    boolean = y.tensor.with_dtype(dtypes.bool_)
+    above = ctx.op("GreaterOrEqual", wide, ctx.like(0, wide), type=boolean)
+    below = ctx.op("Less", wide, ctx.like(x.dtype.bits, wide), type=boolean)
+    last = ctx.like(x.dtype.bits - 1, wide)
+    inside = ctx.op("And", above, below, type=boolean)
+    amount = ctx.op("Where", inside, wide, last, type=wide.type)
+    return inside, ctx.cast(amount, _SHIFTED_AS[x.dtype.bits])
+
+
+def _shift(way):
+    def rule(ctx, x, y):
+        inside, amount = _amount(ctx, x, y)
+        bits = _bits(ctx, x)
+        type_ = ctx.results[0].with_dtype(bits.dtype)
+        out = ctx.cast(ctx.op("BitShift", bits, amount, direction=way, type=type_), x.dtype)
+        return out if inside is None else ctx.where(inside, out, ctx.like(0, x))
+
+    return rule
+
+
+lower("shift_left", when=_shifts)(_shift("LEFT"))
+lower("shift_right_logical", when=_shifts)(_shift("RIGHT"))
+
+
+@lower("shift_right_arithmetic", when=_shifts)
+def shift_right_arithmetic(ctx, x, y):
+    """Negative numbers are complemented, shifted and complemented again; out of range shifts as far as it goes."""
+    _, amount = _amount(ctx, x, y)
+    given, x = x.dtype, ctx.cast(x, _SIGNED[x.dtype.bits])
+    negative = ctx.op("Less", x, ctx.like(0, x), type=x.tensor.with_dtype(dtypes.bool_))
+    bits = _bits(ctx, ctx.where(negative, ctx.op("BitwiseNot", x, type=x.type), x, x.type))
+    type_ = ctx.results[0].with_dtype(bits.dtype)
+    out = ctx.cast(ctx.op("BitShift", bits, amount, direction="RIGHT", type=type_), x.dtype)
+    return ctx.cast(ctx.where(negative, ctx.op("BitwiseNot", out, type=out.type), out), given)

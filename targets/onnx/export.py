@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from ...passes.legalize import legalize
 from .border import carried, cast_attributes
 from .initializers import Root
 from .lowering import IR_VERSIONS, OPSET, TABLE, Context, Dialect, Ref
+from .ranks import add_ranks
 from .weights import Weights
 
 _PLAIN = Dialect()
@@ -53,10 +54,11 @@ def export_onnx(
     graph.run(function.body)
     outputs = graph.outputs(results, function.output_names, [wide.get(v) for v in results])
     proto = helper.make_graph(
-        [*root.filled, *graph.nodes], model.name or "main", inputs, outputs, list(root.initializers.values())
+        [*root.filled, *graph.needed(outputs)], model.name or "main", inputs, outputs, list(root.initializers.values())
     )
     domains = {n.domain for n in _all_nodes(proto)} - {""}
-    opsets = [helper.make_opsetid("", dialect.opset), *(helper.make_opsetid(d, 1) for d in sorted(domains))]
+    opsets = [helper.make_opsetid(d, root.versions.get(d, 1)) for d in sorted(domains)]
+    opsets.insert(0, helper.make_opsetid("", dialect.opset))
     version = IR_VERSIONS[dialect.opset]
     out = helper.make_model(proto, opset_imports=opsets, ir_version=version, producer_name="irc")
     helper.set_model_props(out, {k: v for k, v in model.metadata.items() if not k.startswith("irc.")})
@@ -73,7 +75,9 @@ def save_onnx(model: Model, path: Path, entry: str | None = None, opset: int = O
     held = [c for c in legal.constants.values() if not isinstance(c.data, SplatData)]
     size = sum(_nbytes(c.type) for c in held)
     weights = Weights(f"{path.name}.data") if size > BESIDE_ABOVE else None
-    write_onnx(export_onnx(legal, entry, target.dialect, weights), weights, path)
+    proto = export_onnx(legal, entry, target.dialect, weights)
+    add_ranks(proto, legal.entry(entry).metadata)
+    write_onnx(proto, weights, path)
 
 
 def write_onnx(proto: onnx.ModelProto, weights: Weights | None, path: Path) -> None:
@@ -116,6 +120,8 @@ class GraphExporter:
         self.sources: dict[Size, tuple[Value, int]] = {}
         """Sizes that are not known ahead, each with the first value of this graph that has it, and the axis."""
         self._sizes: dict[Size, Ref] = {}
+        self._bound: dict[Size, Ref] = {}
+        """Integer scalars that are sizes."""
         self._made: dict[tuple[str, ...], Ref] = {}
         self._size_names: set[str] = set()
         """Results of size arithmetic, which later nodes may read under the name they have."""
@@ -149,6 +155,10 @@ class GraphExporter:
             if not isinstance(dim, int):
                 self.sources.setdefault(dim, (value, axis))
 
+    def bind_size(self, dim: str, ref: Ref) -> None:
+        """An integer scalar is the size `dim` from here on."""
+        self._bound[sizes.symbol(dim)] = ref
+
     def run(self, graph: Graph) -> None:
         """Lower every node; the ONNX node that makes a result gets the result's name as its output name."""
         for node in graph.nodes:
@@ -169,9 +179,8 @@ class GraphExporter:
                     ref = Ref(name, value.type, value.ints)
                 self._bind(value, ref)
             for made_node in self.nodes[start:]:
-                made_node.name = self.root.fresh_node(
-                    node.location.source[0] if node.location.source else made_node.op_type
-                )
+                source = node.location.source[0] if node.location.source else made_node.op_type
+                made_node.name = self.root.fresh_node(made_node.name or source)
 
     def node(
         self,
@@ -231,8 +240,17 @@ class GraphExporter:
                 type_ = TensorType(dtypes.i64, (1,))
                 attributes = {"start": axis, "end": axis + 1}
                 return self._sizes.setdefault(value, self._size_node("Shape", (ref,), type_, attributes))
+            if value in exporter._bound:
+                return self._sizes.setdefault(value, self._as_size(exporter._bound[value]))
             exporter = exporter.outer
         return None
+
+    def _as_size(self, scalar: Ref) -> Ref:
+        type_ = TensorType(dtypes.i64, ())
+        if scalar.dtype is not dtypes.i64:
+            scalar = self._once("Cast", (scalar,), type_, {"to": dtypes.i64.onnx})
+        vector = self.constant(np.array([1], np.int64), dtypes.i64)
+        return self._once("Reshape", (scalar, vector), type_.with_dims((1,)), {})
 
     def _arithmetic(self, kind: str, a: Ref, b: Ref) -> Ref:
         names = {"max": "Max", "min": "Min", "+": "Add", "*": "Mul", "//": "Div", "%": "Mod"}
@@ -262,7 +280,7 @@ class GraphExporter:
         inputs = [inner.graph_input(v, v.name or f"{name}_in{i}") for i, v in enumerate(graph.inputs)]
         inner.run(graph)
         outputs = inner.outputs(graph.outputs, [self.root.fresh(f"{name}_out{i}") for i in range(len(graph.outputs))])
-        return helper.make_graph(inner.nodes, name, inputs, outputs)
+        return helper.make_graph(inner.needed(outputs), name, inputs, outputs)
 
     def inline(self, graph: Graph, arguments: Sequence[Ref]) -> list[Ref]:
         """Export a sub-graph's nodes here, with its inputs replaced."""
@@ -288,7 +306,7 @@ class GraphExporter:
             name = self.root.fresh("next")
             inner.nodes.append(helper.make_node("Identity", [ref.name], [name], name=self.root.fresh_node("Identity")))
             outputs.append(value_info(name, ref.type))
-        return helper.make_graph(inner.nodes, "body", [*flags, *inputs], outputs)
+        return helper.make_graph(inner.needed(outputs), "body", [*flags, *inputs], outputs)
 
     def outputs(
         self, values: Sequence[Value], names: Sequence[str], wide: Sequence[TensorType | None] = ()
@@ -324,6 +342,16 @@ class GraphExporter:
             infos.append(value_info(name, cast or value.type))
         return infos
 
+    def needed(self, outputs: Sequence[onnx.ValueInfoProto]) -> list[onnx.NodeProto]:
+        """The nodes that outputs hang on; others only told sizes that some value tells as well."""
+        used = {info.name for info in outputs}
+        kept = []
+        for node in reversed(self.nodes):
+            if not used.isdisjoint(node.output):
+                kept.append(node)
+                used.update(_mentioned(node))
+        return kept[::-1]
+
     def _make_room(self, name: str) -> str:
         """Rename an inner value that has the name wanted for an output."""
         other = self.root.fresh(name)
@@ -332,6 +360,16 @@ class GraphExporter:
             if old.name == name:
                 self.refs[key] = Ref(other, old.type, old.ints)
         return name
+
+
+def _mentioned(node: onnx.NodeProto) -> Iterator[str]:
+    """Names that a node reads, and those that its sub-graphs read, their own among them."""
+    yield from node.input
+    for attribute in node.attribute:
+        if attribute.type == onnx.AttributeProto.GRAPH:
+            yield from (info.name for info in attribute.g.output)
+            for inner in attribute.g.node:
+                yield from _mentioned(inner)
 
 
 def _rename(nodes: Sequence[onnx.NodeProto], old: str, new: str) -> None:

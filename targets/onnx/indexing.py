@@ -6,6 +6,8 @@ ONNX leaves indices out of range undefined, so takes clamp unless the indices ar
 from __future__ import annotations
 
 from ...ir import dtypes
+from ...ir.types import TensorType
+from .late import files_only
 from .lowering import lower
 
 REDUCTIONS = {"replace": "none", "sum": "add", "prod": "mul", "max": "max", "min": "min"}
@@ -42,22 +44,76 @@ def take_along_axis(ctx, x, indices, *, axis):
     return ctx.op("GatherElements", x, _clamped(ctx, indices, x.dims[axis]), axis=axis)
 
 
-def _in_range(ctx, x, indices, updates, *, axis, kind):
-    if kind not in REDUCTIONS:
-        return f"ONNX cannot combine by {kind}"
-    size = x.dims[axis]
-    if (
-        indices.ints is not None
-        and isinstance(size, int)
-        and all(isinstance(i, int) and -size <= i < size for i in indices.ints)
-    ):
-        return None
-    return "ONNX does not drop updates whose index is out of range"
+def _combines(ctx, x, indices, updates, *, kind, axis=None):
+    return None if kind in REDUCTIONS else f"ONNX cannot combine by {kind}"
 
 
-@lower("put_along_axis", when=_in_range)
+def _known_inside(indices, sizes):
+    """Whether all indices are known and in range; `sizes` belongs to the last axis, or is one for all."""
+    if indices.ints is None or not all(isinstance(n, int) for n in sizes):
+        return False
+    rows = (sizes[i % len(sizes)] for i in range(len(indices.ints)))
+    return all(isinstance(i, int) and -n <= i < n for i, n in zip(indices.ints, rows, strict=True))
+
+
+def _places(ctx, indices, sizes):
+    """(i64 indices counted from the beginning, whether each is in range)."""
+    wide = _wide(ctx, indices)
+    boolean = wide.tensor.with_dtype(dtypes.bool_)
+    many = ctx.ints(sizes)
+    above = ctx.op("GreaterOrEqual", wide, ctx.ints([-1 * n for n in sizes]), type=boolean)
+    below = ctx.op("Less", wide, many, type=boolean)
+    negative = ctx.op("Less", wide, ctx.like(0, wide), type=boolean)
+    counted = ctx.op("Where", negative, ctx.op("Add", wide, many, type=wide.type), wide, type=wide.type)
+    return counted, ctx.op("And", above, below, type=boolean)
+
+
+def _room(ctx, x, axis):
+    """x with one element more along an axis, where updates go that count for nothing."""
+    dims = [1 if a == axis else d for a, d in enumerate(x.dims)]
+    filler = ctx.broadcast(ctx.like(False if x.dtype.is_bool else 0, x), dims)
+    wide = [d + 1 if a == axis else d for a, d in enumerate(x.dims)]
+    return ctx.op("Concat", x, filler, axis=axis, type=x.tensor.with_dims(wide))
+
+
+def _without_room(ctx, y, axis, size):
+    return ctx.op("Slice", y, ctx.ints([0]), ctx.ints([size]), ctx.ints([axis]))
+
+
+@lower("put_along_axis", when=_combines)
 def put_along_axis(ctx, x, indices, updates, *, axis, kind):
-    return ctx.op("ScatterElements", x, indices, updates, axis=axis, reduction=REDUCTIONS[kind])
+    """Updates out of range go to one element more, which is cut off; files leave it at ONNX's word that none is."""
+    axis %= x.rank
+    size, how = x.dims[axis], {"axis": axis, "reduction": REDUCTIONS[kind]}
+    if not ctx.dialect.runtime or _known_inside(indices, [size]):
+        return ctx.op("ScatterElements", x, _wide(ctx, indices), updates, **how)
+    places, inside = _places(ctx, indices, [size])
+    places = ctx.op("Where", inside, places, ctx.ints([size]), type=places.type)
+    room = _room(ctx, x, axis)
+    return _without_room(ctx, ctx.op("ScatterElements", room, places, updates, type=room.type, **how), axis, size)
+
+
+def _scatters(ctx, x, indices, updates, *, kind):
+    if ctx.dialect.runtime and 0 in x.dims[1:]:
+        return "ONNX Runtime has no place for updates of nothing"
+    return _combines(ctx, x, indices, updates, kind=kind)
+
+
+@lower("ScatterND", when=_scatters)
+def scatter_nd(ctx, x, indices, updates, *, kind):
+    """As `put_along_axis`, along the first axis."""
+    picked, how = list(x.dims[: indices.dims[-1]]), {"reduction": REDUCTIONS[kind]}
+    if not picked:
+        ctx.refuse("ONNX's index tuples have an element or more")
+    if not ctx.dialect.runtime or _known_inside(indices, picked):
+        return ctx.op("ScatterND", x, _wide(ctx, indices), updates, **how)
+    places, inside = _places(ctx, indices, picked)
+    row = TensorType(dtypes.i32, (*places.dims[:-1], 1))
+    all_inside = ctx.op("ReduceMin", ctx.cast(inside, dtypes.i32), ctx.ints([-1]), keepdims=1, type=row)
+    all_inside = ctx.cast(all_inside, dtypes.bool_)
+    places = ctx.op("Where", all_inside, places, ctx.ints([picked[0], *[0] * (len(picked) - 1)]), type=places.type)
+    room = _room(ctx, x, 0)
+    return _without_room(ctx, ctx.op("ScatterND", room, places, updates, type=room.type, **how), 0, x.dims[0])
 
 
 @lower("GatherND")
@@ -125,3 +181,29 @@ def dynamic_update_slice(ctx, x, update, starts):
         columns.append(ctx.broadcast(placed, grid.dims))
     indices = ctx.op("Concat", *columns, type=grid.with_dims([*update.dims, x.rank]), axis=-1)
     return ctx.op("ScatterND", x, indices, update)
+
+
+@lower("UniqueCount", when=lambda ctx, x, *, axis: files_only(ctx))
+def unique_count(ctx, x, *, axis):
+    y = ctx.op("Unique", x, axis=axis, type=x.type)
+    if axis is None:
+        return ctx.op("Size", y)
+    axis %= x.rank
+    size = ctx.op("Shape", y, start=axis, end=axis + 1, type=TensorType(dtypes.i64, (1,)))
+    return ctx.reshape(size, ())
+
+
+@lower("Unique", when=lambda ctx, x, *, count, axis, sorted: files_only(ctx))
+def unique(ctx, x, *, count, axis, sorted):
+    """In a program for ONNX Runtime, which finds no NaN equal to another, it is decomposed."""
+    return ctx.ops("Unique", x, axis=axis, sorted=int(sorted))
+
+
+def _counts(ctx, x, *, count):
+    """Why not: a number may be another than that of the elements, a symbol is what was counted."""
+    return files_only(ctx) or (None if x.rank and not isinstance(count, int) else "it takes a part of what it finds")
+
+
+@lower("NonZero", when=_counts)
+def non_zero(ctx, x, *, count):
+    return ctx.op("NonZero", x)

@@ -35,7 +35,8 @@ class Root:
         self.filled: list[onnx.NodeProto] = []
         """Nodes that make constants of one repeated element, or of integers; they stand first in the main graph."""
         self.constants: dict[Constant, Ref] = {}
-        self.symbols: dict[str, Ref] = {}
+        self.versions: dict[str, int] = {}
+        """Versions of operator sets besides ONNX's own; 1 where none is given."""
         self._evaluator = Evaluator(model)
 
     def fresh(self, base: str) -> str:

@@ -31,7 +31,7 @@ NOT_IN_RUNTIME = _by_operator(
         "compare:ne",
     ),
     ("f64 i8 i16 i32 i64 u8 u16 u32 u64", "PRelu"),
-    ("bf16", "remainder exponential_minus_one dot_general Range Tile broadcast_in_dim"),
+    ("bf16", "remainder exponential_minus_one dot_general Range Tile broadcast_in_dim put_along_axis ScatterND"),
     ("i8 i16 u8 u16 u32 u64", "Einsum"),
     ("f64", "Shrink convolution Conv ConvTranspose"),
     ("i4 u4", "reshape"),

@@ -27,8 +27,12 @@ lower = TABLE.lower
 OPSET = 21
 """The operator set that is written unless another is asked for: runtimes some years old read it."""
 
-IR_VERSIONS = {21: 10, 22: 10, 23: 11, 24: 12}
+IR_VERSIONS = {21: 10, 22: 10, 23: 11, 24: 12, 25: 13, 26: 13, 27: 13, 28: 14}
 """Operator sets that can be written, and the version of the file format that came with each."""
+
+
+_CHOSEN_AS = {dtypes.i16: dtypes.i32, dtypes.u16: dtypes.i32, dtypes.u64: dtypes.i64}
+"""Types that ONNX Runtime's Where lacks, and those that hold their bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,14 @@ class Context:
         if x.dtype is dtype:
             return x
         return self.op("Cast", x, type=x.tensor.with_dtype(dtype), to=dtype.onnx)
+
+    def where(self, predicate: Ref, x: Ref, y: Ref, type: Type | None = None) -> Ref:
+        """Where, in a wider type where ONNX Runtime has no kernel; nothing is rounded by it."""
+        carrier = _CHOSEN_AS.get(x.dtype, x.dtype)
+        given = predicate, self.cast(x, carrier), self.cast(y, carrier)
+        made = type or self.results[0]
+        assert isinstance(made, TensorType)
+        return self.cast(self.op("Where", *given, type=made.with_dtype(carrier)), x.dtype)
 
     def ints(self, values: Iterable[Size]) -> Ref:
         """An i64 vector of sizes: an initializer when all are numbers, computed from input shapes otherwise."""

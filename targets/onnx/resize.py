@@ -7,6 +7,7 @@ import numpy as np
 from ...ir import dims as sizes
 from ...ir import dtypes
 from ...ir.ops.resize import simplest
+from .late import files_only
 from .lowering import lower
 
 
@@ -53,3 +54,8 @@ def resize(
     if scales:
         return ctx.op("Resize", x, region, ctx.constant(np.array(scales, np.float32), dtypes.f32), **attributes)
     return ctx.op("Resize", x, region, None, ctx.ints(dims), **attributes)
+
+
+@lower("ImageDecoder", when=lambda ctx, x, *, pixel_format: files_only(ctx))
+def image_decoder(ctx, x, *, pixel_format):
+    return ctx.op("ImageDecoder", x, pixel_format=pixel_format)

@@ -34,7 +34,7 @@ class Schemas:
 
     def refusal(self, node: Node) -> str | None:
         """Why a node cannot be written, or None; nodes with sub-graphs pass any type."""
-        if node.graphs:
+        if any(node.all_graphs()):
             return None
         key = (node.op.name, *map(_element, (*node.operands, *node.results)), *_settings(node.keywords))
         if key not in self._answers:

@@ -31,14 +31,16 @@ from . import (  # noqa: F401 (importing a family registers its rules)
     recurrent,
     reduction,
     resize,
+    sequence,
     shape,
     sort,
+    text,
     window,
 )
 from .border import back, barred, over
 from .export import export_onnx, write_onnx
 from .kernels import DEVIATIONS, NOT_IN_RUNTIME, lacks
-from .lowering import IR_VERSIONS, OPSET, TABLE, Dialect
+from .lowering import OPSET, TABLE, Dialect
 from .schemas import Schemas
 from .weights import LARGEST, Weights, packs
 
@@ -53,15 +55,18 @@ WEIGHTS_FILE = "model.onnx.data"
 SHARED_FROM = 1 << 20
 """Bytes from which a constant is handed to ONNX Runtime as it is instead of being copied into the model."""
 
-NEWEST_TYPE = {21: 22, 22: 22, 23: 23, 24: 24}
+NEWEST_TYPE = {21: 22, 22: 22, 23: 23, 24: 24, 25: 26, 26: 26, 27: 26, 28: 26}
 """The greatest number of an element type that an operator set has."""
+
+RUN = (21, 22, 23, 24)
+"""Operator sets of programs for ONNX Runtime, which knows newer ones only in part."""
 
 
 @dataclass(frozen=True)
 class OnnxOptions(Options):
     """`opset`: the operator set of the models that are handed to ONNX Runtime."""
 
-    opset: int = field(default=OPSET, metadata={"choices": tuple(IR_VERSIONS)})
+    opset: int = field(default=OPSET, metadata={"choices": RUN})
 
 
 class ClaimContext:
@@ -191,7 +196,8 @@ class OnnxTarget(Target):
                 return f"opset {opset} has no element type {DType.from_onnx(number)}"
             if self.runs and number > NEWEST_TYPE[OPSET]:
                 return f"ONNX Runtime has no kernels for {DType.from_onnx(number)}"
-        if self.runs and (dtype := lacks(NOT_IN_RUNTIME, node)) is not None:
+        dtype = lacks(NOT_IN_RUNTIME, node)
+        if dtype is not None and (self.runs or (node.op.is_composite and DType.of(dtype).is_integer)):
             return f"ONNX Runtime has no {dtype} kernel for it"
         refusal = self.claim_by_table(TABLE, node, ClaimContext(self.dialect))
         return refusal if refusal is not None else self.schemas.refusal(node)

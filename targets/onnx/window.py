@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from ...ir.dims import equal, floordiv
 from .lowering import flat_pads, lower
 
 
 def _numeric_pads(ctx, pads):
     return ctx.numbers([p for pair in pads for p in pair], "padding")
+
+
+def _ceil_mode(ctx, x, kernel_shape, strides, dilations, pads, ceil_mode):
+    """0 where rounding down gives the result's dims: old versions count windows that begin behind the data."""
+    rows = zip(x.dims[2:], kernel_shape, strides, dilations, pads, ctx.results[0].shape[2:], strict=True)
+    down = all(equal(floordiv(n + low + high - d * (k - 1) - 1, s) + 1, out) for n, k, s, d, (low, high), out in rows)
+    return int(ceil_mode and not down)
 
 
 def _max_pool_claim(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, storage_order, with_indices):
@@ -22,7 +30,7 @@ def max_pool(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, stora
         strides=strides,
         dilations=dilations,
         pads=flat_pads(pads),
-        ceil_mode=int(ceil_mode),
+        ceil_mode=_ceil_mode(ctx, x, kernel_shape, strides, dilations, pads, ceil_mode),
         storage_order=storage_order,
     )
 
@@ -40,7 +48,7 @@ def average_pool(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, c
         strides=strides,
         dilations=dilations,
         pads=flat_pads(pads),
-        ceil_mode=int(ceil_mode),
+        ceil_mode=_ceil_mode(ctx, x, kernel_shape, strides, dilations, pads, ceil_mode),
         count_include_pad=int(count_include_pad),
     )
 
@@ -58,7 +66,7 @@ def lp_pool(ctx, x, *, kernel_shape, strides, dilations, pads, ceil_mode, p):
         strides=strides,
         dilations=dilations,
         pads=flat_pads(pads),
-        ceil_mode=int(ceil_mode),
+        ceil_mode=_ceil_mode(ctx, x, kernel_shape, strides, dilations, pads, ceil_mode),
         p=p,
     )
 

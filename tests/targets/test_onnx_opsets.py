@@ -238,9 +238,9 @@ def test_the_default_stays_an_older_set(tmp_path: Path) -> None:
     assert not kinds(proto)["Attention"]
 
 
-@pytest.mark.parametrize("opset", [20, 25])
+@pytest.mark.parametrize("opset", [20, 29])
 def test_other_sets_are_refused(opset: int, tmp_path: Path) -> None:
-    with pytest.raises(IrcError, match=f"opset {opset} cannot be written; expected one of 21, 22, 23, 24"):
+    with pytest.raises(IrcError, match=f"opset {opset} cannot be written; expected one of 21, 22, .*, 28"):
         irc.save(attention(), tmp_path / "m.onnx", opset=opset)
     with pytest.raises(IrcError, match="option opset of target onnx must be one of 21, 22, 23, 24"):
         targets.get(f"onnx{{opset={opset}}}")
