@@ -114,6 +114,8 @@ def _float_power(ctx, x, y):
 
 @lower("power", "Pow", when=_float_power)
 def power(ctx, x, y):
+    if ctx.dialect.runtime and y.dtype is not x.dtype and y.dtype.is_integer:  # it has kernels for signed ones only
+        y = ctx.cast(y, dtypes.i64 if y.dtype is not dtypes.u64 else x.dtype)
     return ctx.op("Pow", x, y)
 
 

@@ -32,6 +32,8 @@ def _claim(kind):
             return "ONNX Runtime returns the elements themselves where no axis is reduced"
         if kind == "ReduceMean" and any(x.dims[a] == 0 for a in axes):
             return "ONNX Runtime gives 0, not NaN, for the mean of nothing"
+        if x.dtype.is_bool and any(x.dims[a] == 0 for a in axes):
+            return "ONNX Runtime reduces no bools where there are none"
         if kind in ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp") and x.dtype.is_integer:
             return f"ONNX Runtime converts the result to {x.dtype} without saturation"
         return None
@@ -50,7 +52,7 @@ def _reduce(ctx, kind, x, axes, keepdims):
 def _known_kind(ctx, xs, *, axes, kind, body):
     if kind in CORE and not xs[0].dtype.is_bool:
         return None
-    if kind in ("and", "or") and xs[0].dtype.is_bool:
+    if xs[0].dtype.is_bool and kind in ("and", "or", "min", "max"):
         return None
     return f"ONNX has no reduction of kind {kind} for {xs[0].dtype}"
 
@@ -58,11 +60,11 @@ def _known_kind(ctx, xs, *, axes, kind, body):
 @lower("reduce", when=_known_kind)
 def reduce(ctx, xs, *, axes, kind, body):
     (x,) = xs
-    if kind in CORE:
+    if not x.dtype.is_bool:
         return _reduce(ctx, CORE[kind], x, axes, False)
     number = ctx.cast(x, dtypes.u8)
     out = ctx.op(
-        "ReduceMin" if kind == "and" else "ReduceMax",
+        "ReduceMin" if kind in ("and", "min") else "ReduceMax",
         number,
         ctx.constant(list(axes), dtypes.i64),
         type=ctx.results[0].with_dtype(dtypes.u8),

@@ -15,6 +15,10 @@ def _aligned(ctx, x, *, dims, scales, coordinate_mode, **rest):
     """Why not.  ONNX Runtime aligns corners by the rounded length, another one where a scale gives a fraction."""
     if ctx.dialect.runtime and (not x.rank or 0 in x.dims or 0 in dims):
         return "ONNX Runtime resizes no scalar, and nothing from or to what is empty"
+    for dim, given, scale in zip(dims, x.dims, scales, strict=False):
+        factor = simplest(scale)
+        if sizes.equal(dim, sizes.floordiv(given * factor.numerator, factor.denominator)) is False:
+            return f"ONNX makes another length than {dim} of {given} places by the scale {scale}"
     if coordinate_mode != "align_corners":
         return None
     for dim, given, scale in zip(dims, x.dims, scales, strict=False):
