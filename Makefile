@@ -1,7 +1,7 @@
 # make demo    install into .venv and run the digits example on every target
 # make test    install into .venv with the test tools; lint, types, tests
 # make docs    rewrite docs/operators.md from the tables
-# make fuzz    random graphs on every target against the reference, for MINUTES=10
+# make fuzz    random graphs on every target against the reference for MINUTES=10, then damaged files for as long
 # make conformance    the whole ONNX backend suite on every target; rewrites docs/conformance.md
 #
 # PYTHON=python3.12 chooses another interpreter for .venv, WORKERS=4 more test processes.
@@ -48,7 +48,8 @@ docs: $(INSTALLED_TEST)
 	@$(RUN) tests/operator_tables.py --write
 
 fuzz: $(INSTALLED_TEST)
-	@$(RUN) tests/fuzz/run.py --minutes $(MINUTES) --start $(or $(START),$(shell date +%s))
+	@$(RUN) tests/fuzz/run.py --minutes $(MINUTES) --start $(or $(START),$(shell date +%s)); graphs=$$?; \
+	$(RUN) tests/fuzz/files.py --minutes $(MINUTES) --start $(or $(START),$(shell date +%s)) && exit $$graphs
 
 conformance: $(INSTALLED_TEST)
 	@$(RUN) tests/conformance/run.py --jobs $(WORKERS) --write

@@ -170,8 +170,12 @@ def infer(
 
 def _as_fact(result: Any) -> Fact:
     fact = result if isinstance(result, Fact) else Fact(result)
-    if isinstance(fact.type, TensorType) and any(isinstance(d, int) and d < 0 for d in fact.type.dims or ()):
-        raise InferenceError(f"the result {fact.type} would have a negative size")
+    if isinstance(fact.type, TensorType):
+        known = [d for d in fact.type.dims or () if isinstance(d, int)]
+        if any(d < 0 for d in known):
+            raise InferenceError(f"the result {fact.type} would have a negative size")
+        if any(d >= 2**63 for d in known):
+            raise InferenceError(f"the result {fact.type} would have a size beyond 64 bits")
     return fact
 
 

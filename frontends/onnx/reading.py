@@ -9,7 +9,9 @@ from __future__ import annotations
 import secrets
 import stat
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # protobuf ships no stubs
@@ -108,7 +110,38 @@ def _checked(source: Source) -> Source:
         raise source.fail("is not an ONNX model: it holds no graph")
     if not model.opset_import and model.ir_version >= 3:
         raise source.fail("is not a valid ONNX model: it imports no operator set (opset_import is empty)")
+    _check_strings(source)
     return source
+
+
+@cache
+def _fields(descriptor: Any) -> tuple[tuple[tuple[str, bool], ...], tuple[tuple[str, bool], ...]]:
+    """The fields of a message that are text, and those that are messages: names, each with whether it is a list."""
+    text = [f for f in descriptor.fields if f.type == f.TYPE_STRING]
+    inner = [f for f in descriptor.fields if f.type == f.TYPE_MESSAGE]
+    return tuple((f.name, f.is_repeated) for f in text), tuple((f.name, f.is_repeated) for f in inner)
+
+
+def _check_strings(source: Source) -> None:
+    """FormatError for text that is not UTF-8: protobuf gives it as bytes, where all else expects str."""
+    stack: list[tuple[Any, str]] = [(source.model, "the model")]
+    while stack:
+        message, place = stack.pop()
+        text, inner = _fields(message.DESCRIPTOR)
+        for name, many in text:
+            value = getattr(message, name)
+            for one in value if many else (value,):
+                if isinstance(one, bytes):
+                    raise source.fail(f"the field {name} of {place} is not valid UTF-8: {one[:40]!r}")
+        for name, many in inner:
+            if many:
+                values = getattr(message, name)
+            else:
+                values = [getattr(message, name)] if message.HasField(name) else []
+            if values:
+                label = getattr(message, "name", "")
+                here = f"{message.DESCRIPTOR.name} {label!r}" if label else place
+                stack += [(v, f"a {v.DESCRIPTOR.name} in {here}") for v in values]
 
 
 class _Malformed(Exception):

@@ -67,6 +67,9 @@ def _convolution_type(
 ):  # fmt: skip
     if result is None:
         result = ctx.same_dtype(x, w)
+    for operand in (x, w):
+        same = (operand.dtype.is_float, operand.dtype.is_complex) == (result.is_float, result.is_complex)
+        ctx.need(same, f"a convolution of {operand.type} cannot have the type {result}")
     ctx.need(x.rank == w.rank and x.rank >= 2, f"x and w must have equal rank of 2 or more, got {x.type} and {w.type}")
     for spec, letters, what in (
         (lhs_spec, "bf", "lhs_spec"),

@@ -23,6 +23,10 @@ COORDINATE_MODES = (
 )  # fmt: skip
 
 
+LEAST_FILTERED = 2.0**-16
+"""The least scale with antialias: the filter of one place reaches over 1 / scale elements to either side."""
+
+
 def _resize_type(
     ctx, x, *, dims, scales, mode, coordinate_mode, nearest_mode, cubic_coeff_a, exclude_outside, extrapolation_value,
     antialias, roi,
@@ -30,7 +34,12 @@ def _resize_type(
     ctx.need(len(dims) == x.rank, f"dims needs one size an axis of {x.type}, got {len(dims)}")
     ctx.need(all(less(d, 0) is not True for d in dims), f"sizes must not be negative, got {list(dims)}")
     ctx.need(len(scales) in (0, x.rank), f"scales needs one factor an axis of {x.type} or none, got {len(scales)}")
-    ctx.need(all(s > 0 for s in scales), f"scales must be positive, got {list(scales)}")
+    least = LEAST_FILTERED if antialias else 2.0**-126
+    ctx.need(
+        all(least <= s <= 2.0**127 for s in scales),
+        f"scales must be positive and finite{f', at least {least} with antialias' if antialias else ''}, "
+        f"got {list(scales)}",
+    )
     ctx.need(
         coordinate_mode in COORDINATE_MODES,
         f"coordinate_mode must be one of {', '.join(COORDINATE_MODES)}, got {coordinate_mode!r}",

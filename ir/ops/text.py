@@ -1,5 +1,6 @@
 """String operators, and n-grams of strings or numbers.  Targets hold no strings: the host handles them in between."""
 
+import math
 import re
 from typing import Literal
 
@@ -192,10 +193,11 @@ class TfIdfVectorizer:
     def infer(ctx, x, pool, places, weights, *, counts, least, most, skips, columns, mode):
         ctx.same_dtype(x, pool)
         ctx.need(x.rank in (1, 2), f"x must have rank 1 or 2, got {x.type}")
+        ctx.need(places.dtype.is_integer, f"places must be integers, got {places.type}")
         return Fact(TensorType(dtypes.f32, (*x.dims[:-1], columns)))
 
     def reference(ctx, x, pool, places, weights, *, counts, least, most, skips, columns, mode):
-        rows = x.reshape(-1, x.shape[-1])
+        rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
         out = np.zeros((len(rows), columns))
         for size, start, grams in _grams(counts, len(pool), least, most):
             wanted = pool[start : start + grams * size].reshape(grams, size)
@@ -204,7 +206,7 @@ class TfIdfVectorizer:
                     piece = rows[:, at : at + distance * (size - 1) + 1 : distance]
                     same = (piece[:, None, :] == wanted[None]).all(-1)
                     first = _number(counts, size)
-                    np.add.at(out, (slice(None), places[first : first + grams]), same)
+                    np.add.at(out, (slice(None), places[first : first + grams].astype(np.int64)), same)
         if mode != "TF":
             ones = np.ones(columns) if weights is None else _by_column(weights, columns)
             out = (out > 0) * ones if mode == "IDF" else out * ones

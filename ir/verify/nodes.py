@@ -182,6 +182,7 @@ def recorded_assumptions(ctx: Context, node: Node) -> Iterator[str]:
         return
     function = ctx.graphs[ctx.nodes[node]]
     recorded = set() if function is None else {(a.relation, a.lhs, a.rhs) for a in function.assumptions}
+    recorded |= {(relation, rhs, lhs) for relation, lhs, rhs in recorded if relation in ("==", "bcast")}
     for needed in found[1].assumptions:
         if (needed.relation, needed.lhs, needed.rhs) not in recorded:
             yield f"it needs {needed}, which {f'@{function.name}' if function else 'init'} does not assume"

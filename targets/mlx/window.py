@@ -207,6 +207,8 @@ def _counts(ctx, sizes, outs, kernel, strides, dilations, pads, ceil_mode, count
 def _global(ctx, x, name):
     if x.rank < 3:
         ctx.refuse("no spatial axes")
+    if types.is_code(x.dtype):
+        ctx.refuse(f"MLX holds {x.dtype} as bytes")
     source, permutation = ctx.laid_out(x)
     axes = tuple(sorted(permutation[a] for a in range(2, x.rank)))
     dims = ctx.result_types[0].shape

@@ -25,16 +25,17 @@ def _load(name: str) -> Any:
 
 
 run = _load("run")
-TARGETS = ["xla", "mlx{compile=off}"]
+TARGETS = {"xla": 8, "mlx{compile=off}": 40}
+"""Graphs a seed; XLA takes a third of a second to compile one."""
 SEEDS = range(8)
-GRAPHS = 40
-"""Graphs a seed: 320 graphs a target in all."""
+GRAPHS = 30
+"""Graphs a seed for the passes."""
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("target", TARGETS)
 def test_targets_agree_node_by_node(target: str, seed: int):
-    for number in range(GRAPHS):
+    for number in range(TARGETS[target]):
         run.check_target(f"{seed}.{number}", target)
 
 
@@ -46,7 +47,8 @@ def test_the_default_pipeline_keeps_results(seed: int):
 
 def test_a_wrong_lowering_is_found(monkeypatch: pytest.MonkeyPatch):
     """The judge tells a result that is one unit off by more than it may."""
-    model = run.generate.Grower(Random(1), [o for o in run.generate.candidates() if o.name == "tanh"]).grow(1)
+    tanh = [o for o in run.generate.candidates() if o.name == "tanh"]
+    model = next(m for n in range(9) if (m := run.generate.Grower(Random(n), tanh).grow(1)).main.inputs)
     x = [np.linspace(-1, 1, max(1, int(v.type.size)), dtype=np.float64).astype(v.dtype.numpy).reshape(v.dims)
          for v in model.main.inputs]  # fmt: skip
     from irc.ir.reference import evaluate

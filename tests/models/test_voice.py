@@ -66,3 +66,17 @@ def test_a_rate_that_does_not_go_with_the_length_is_reported(target: str, model_
     want = session(model_path("vad")).run(None, {"input": half, "state": state, "sr": np.array(8000)})
     for a, b in zip(run(half, state, np.array(8000)), want, strict=True):
         np.testing.assert_allclose(np.asarray(a), b, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_what_opt_writes_gives_the_same(name: str, model_path: Callable[[str], Path], tmp_path: Path):
+    """The optimized model as an ONNX file, branches that cannot be typed and waiting nodes included."""
+    irc.save(irc.run_passes(irc.import_onnx(model_path(name))), tmp_path / "smaller.onnx")
+    judge, written = session(model_path(name)), session(tmp_path / "smaller.onnx")
+    names = [i.name for i in judge.get_inputs()]
+    size = 1 if "h" in names else 2
+    x = np.concatenate([np.zeros(CONTEXT, np.float32), speech(1)[0]])[None]
+    given = {n: np.zeros((size, 1, 128), np.float32) for n in names} | {"input": x, "sr": np.array(RATE)}
+    feeds = {n: given[n] for n in names}
+    for a, b in zip(written.run(None, feeds), judge.run(None, feeds), strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-5 * max(1.0, float(np.abs(b).max())))

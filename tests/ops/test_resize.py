@@ -206,6 +206,8 @@ def test_types_and_errors():
         ({"dims": (1, 2)}, "dims needs one size an axis"),
         ({"scales": (1.0,)}, "scales needs one factor an axis"),
         ({"scales": (1.0, 1.0, 0.0, 1.0)}, "scales must be positive"),
+        ({"scales": (1.0, 1.0, float("inf"), 1.0)}, "scales must be positive and finite"),
+        ({"scales": (1.0, 1.0, 1e-5, 1.0), "antialias": True}, "at least 1.52587890625e-05 with antialias"),
         ({"coordinate_mode": "half"}, "coordinate_mode must be one of"),
         ({"coordinate_mode": "tf_crop_and_resize"}, "needs roi with 8 entries"),
     ):

@@ -30,6 +30,8 @@ def _check_parameters(ctx, a, b, rows, columns):
 
 
 def _conv_integer_type(ctx, x, w, x_zero_point, w_zero_point, *, strides, dilations, pads, group):
+    narrow = x.dtype.bits <= 8 and w.dtype.bits <= 8
+    ctx.need(narrow, f"operands must have at most 8 bits, got {x.type} and {w.type}")
     return make(dtypes.i32, *conv_dims(ctx, x, w, strides=strides, dilations=dilations, pads=pads, group=group))
 
 

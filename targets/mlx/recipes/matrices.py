@@ -39,7 +39,7 @@ def _conv_by_taps(x, w, stride, dilation, groups, dtype, product):
             offset = [0, *(p * d for p, d in zip(place, dilation, strict=True)), g * channels]
             part = _slid(x, offset, [x.shape[0], *out, channels], step)
             tap = w[(slice(g * features, (g + 1) * features), *place)]
-            total = total + product(part.reshape(-1, channels), tap.T).reshape(total.shape)
+            total = total + product(part.flatten(0, -2), tap.T).reshape(total.shape)
         parts.append(total)
     return mx.concatenate(parts, axis=-1)
 
