@@ -27,8 +27,10 @@ def import_onnx(source: str | Path | onnx.ModelProto | bytes, *, name: str | Non
 
     `source` is a file (the only form that may have external data), its bytes, or a parsed model.  Inputs of `main` are
     the graph inputs that are not initializers.  Equal symbolic dims of inputs are one symbol; a name that is no
-    identifier is respelled, and `main.metadata["onnx.dim.<symbol>"]` has the original.  Raises FormatError for a file
-    that is not a valid ONNX model, UnsupportedError with one diagnostic for each operator that cannot be imported.
+    identifier is respelled, and `main.metadata["onnx.dim.<symbol>"]` has the original.  The rank that the file
+    declares for an output whose rank the run decides is in `main.metadata["onnx.rank.<output>"]`.  Raises FormatError
+    for a file that is no valid ONNX model, UnsupportedError with one diagnostic for each operator that cannot be
+    imported.
     """
     model, report = _imported(read(source), name)
     if report:

@@ -198,7 +198,7 @@ def _conv_transpose_reference(ctx, x, w, b, *, strides, dilations, pads, output_
     x, w = wide_array(x), wide_array(w)
     n, kernel, spatial = x.shape[0], w.shape[2:], x.shape[2:]
     rows = zip(spatial, strides, kernel, dilations, output_padding, strict=True)
-    full = [max((i - 1) * s + 1, 0) + (k - 1) * d + extra for i, s, k, d, extra in rows]
+    full = [max((i - 1) * s + 1, 0) + (k - 1) * d + max(extra, 0) for i, s, k, d, extra in rows]
     full = [
         max(size, high, low + out, 0)
         for size, (low, high), out in zip(full, pads, ctx.result_types[0].dims[2:], strict=True)

@@ -194,6 +194,14 @@ class TfIdfVectorizer:
         ctx.same_dtype(x, pool)
         ctx.need(x.rank in (1, 2), f"x must have rank 1 or 2, got {x.type}")
         ctx.need(places.dtype.is_integer, f"places must be integers, got {places.type}")
+        columns_fit = places.data is None or all(0 <= int(p) < columns for p in places.data.numpy().reshape(-1))
+        ctx.need(columns_fit, f"places must be columns, of which there are {columns}")
+        ordered = all(0 <= a <= b for a, b in zip(counts, (*counts[1:], 2**63), strict=True))
+        ctx.need(ordered, f"counts must be positions in the pool in rising order, got {list(counts)}")
+        if isinstance(total := pool.dims[0], int):
+            ends = zip(counts, (*counts[1:], total), strict=True)
+            grams = sum((end - start) // size for size, (start, end) in enumerate(ends, 1))
+            ctx.at_most(grams, places.dims[0], "the number of grams in the pool, against that of places,")
         return Fact(TensorType(dtypes.f32, (*x.dims[:-1], columns)))
 
     def reference(ctx, x, pool, places, weights, *, counts, least, most, skips, columns, mode):

@@ -98,6 +98,8 @@ def _forward(source: Value, chain: list[Node]) -> Layout | None:
 
 
 def _reshape(layout: Layout, node: Node) -> bool:
+    if 0 in node.result.dims:
+        return False  # no size tells what it is a multiple of
     flat = [a for row in layout.axes for a in row if not equal(a.size, 1)]
     out: list[list[Atom]] = []
     for dim in node.result.dims:

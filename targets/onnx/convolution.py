@@ -5,7 +5,14 @@ from __future__ import annotations
 from .lowering import flat_pads, lower
 
 
+def _numbers(dims):
+    """Sizes as an attribute; None where the weights tell them at run time."""
+    return dims if all(isinstance(d, int) for d in dims) else None
+
+
 def _numeric(ctx, x, w, b, *, strides, dilations, pads, group):
+    if x.rank < 3:
+        return "ONNX's convolutions have spatial axes"
     return ctx.numbers([p for pair in pads for p in pair], "padding")
 
 
@@ -20,11 +27,15 @@ def conv(ctx, x, w, b, *, strides, dilations, pads, group):
         dilations=dilations,
         pads=flat_pads(pads),
         group=group,
-        kernel_shape=w.dims[2:],
+        kernel_shape=_numbers(w.dims[2:]),
     )
 
 
 def _transpose_numeric(ctx, x, w, b, *, strides, dilations, pads, output_padding, group):
+    if x.rank < 3:
+        return "ONNX's convolutions have spatial axes"
+    if any(isinstance(n, int) and n < 0 for n in output_padding):
+        return "ONNX's output_padding is not negative"
     return ctx.numbers([*(p for pair in pads for p in pair), *output_padding], "padding")
 
 
@@ -40,7 +51,7 @@ def conv_transpose(ctx, x, w, b, *, strides, dilations, pads, output_padding, gr
         pads=flat_pads(pads),
         output_padding=output_padding,
         group=group,
-        kernel_shape=w.dims[2:],
+        kernel_shape=_numbers(w.dims[2:]),
     )
 
 
@@ -106,6 +117,6 @@ def convolution(
         dilations=rhs_dilation,
         pads=flat_pads(padding),
         group=feature_group_count,
-        kernel_shape=kernel.dims[2:],
+        kernel_shape=_numbers(kernel.dims[2:]),
     )
     return ctx.transpose(out, [("bf" + spatial).index(c) for c in out_spec])

@@ -196,7 +196,7 @@ class GraphExporter:
         given = ["" if x is None else x.name for x in inputs]
         while given and not given[-1]:
             given.pop()
-        kept = {k: v for k, v in attributes.items() if v is not None}
+        kept = {k: v for k, v in attributes.items() if v is not None and not (isinstance(v, list | tuple) and not v)}
         proto = helper.make_node(kind, given, names, domain=domain, **kept)
         self.nodes.append(proto)
         return tuple(Ref(n, t) for n, t in zip(names, types, strict=True) if t is not None)

@@ -5,6 +5,8 @@ ONNX leaves indices out of range undefined, so takes clamp unless the indices ar
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...ir import dtypes
 from ...ir.types import TensorType
 from .late import files_only
@@ -80,17 +82,29 @@ def _without_room(ctx, y, axis, size):
     return ctx.op("Slice", y, ctx.ints([0]), ctx.ints([size]), ctx.ints([axis]))
 
 
+def _scattered(ctx, operator, x, places, updates, **how):
+    """The node that updates; ONNX Runtime passes over a NaN that comes before another number."""
+    out = ctx.op(operator, x, places, updates, type=x.type, **how)
+    if not ctx.dialect.runtime or how["reduction"] not in ("max", "min") or not x.dtype.is_float:
+        return out
+    boolean, numbers = (x.tensor.with_dtype(d) for d in (dtypes.bool_, dtypes.i32))
+    flags = [ctx.cast(ctx.op("IsNaN", v, type=v.tensor.with_dtype(dtypes.bool_)), dtypes.i32) for v in (x, updates)]
+    odd = ctx.op(operator, flags[0], places, flags[1], type=numbers, **{**how, "reduction": "max"})
+    nan = ctx.like(np.nan, x)
+    return ctx.op("Where", ctx.op("Cast", odd, to=dtypes.bool_.onnx, type=boolean), nan, out, type=x.type)
+
+
 @lower("put_along_axis", when=_combines)
 def put_along_axis(ctx, x, indices, updates, *, axis, kind):
     """Updates out of range go to one element more, which is cut off; files leave it at ONNX's word that none is."""
     axis %= x.rank
     size, how = x.dims[axis], {"axis": axis, "reduction": REDUCTIONS[kind]}
     if not ctx.dialect.runtime or _known_inside(indices, [size]):
-        return ctx.op("ScatterElements", x, _wide(ctx, indices), updates, **how)
+        return _scattered(ctx, "ScatterElements", x, _wide(ctx, indices), updates, **how)
     places, inside = _places(ctx, indices, [size])
     places = ctx.op("Where", inside, places, ctx.ints([size]), type=places.type)
     room = _room(ctx, x, axis)
-    return _without_room(ctx, ctx.op("ScatterElements", room, places, updates, type=room.type, **how), axis, size)
+    return _without_room(ctx, _scattered(ctx, "ScatterElements", room, places, updates, **how), axis, size)
 
 
 def _scatters(ctx, x, indices, updates, *, kind):
@@ -106,14 +120,14 @@ def scatter_nd(ctx, x, indices, updates, *, kind):
     if not picked:
         ctx.refuse("ONNX's index tuples have an element or more")
     if not ctx.dialect.runtime or _known_inside(indices, picked):
-        return ctx.op("ScatterND", x, _wide(ctx, indices), updates, **how)
+        return _scattered(ctx, "ScatterND", x, _wide(ctx, indices), updates, **how)
     places, inside = _places(ctx, indices, picked)
     row = TensorType(dtypes.i32, (*places.dims[:-1], 1))
     all_inside = ctx.op("ReduceMin", ctx.cast(inside, dtypes.i32), ctx.ints([-1]), keepdims=1, type=row)
     all_inside = ctx.cast(all_inside, dtypes.bool_)
     places = ctx.op("Where", all_inside, places, ctx.ints([picked[0], *[0] * (len(picked) - 1)]), type=places.type)
     room = _room(ctx, x, 0)
-    return _without_room(ctx, ctx.op("ScatterND", room, places, updates, type=room.type, **how), 0, x.dims[0])
+    return _without_room(ctx, _scattered(ctx, "ScatterND", room, places, updates, **how), 0, x.dims[0])
 
 
 @lower("GatherND")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import irc
-from irc.ir import build, dtypes
+from irc.ir import build, dims, dtypes
 from irc.ir.dtypes import DType
 from irc.ir.errors import UnsupportedError
 from irc.ir.reference import evaluate
@@ -78,6 +78,21 @@ CASES: dict[str, tuple[Any, list[Any]]] = {
     ),
     "Gemm times 0 keeps NaN": (
         lambda b, x, y: b.Gemm(x, y, 1.0, alpha=0.0), [np.array([[np.inf]], np.float32), np.ones((1, 1), np.float32)]
+    ),
+    **{
+        f"a NaN stays when updates are combined by {kind}": (
+            lambda b, x, i, u, kind=kind: b.put_along_axis(x, i, u, axis=0, kind=kind),
+            [np.array([np.nan, 1, 2], np.float32), np.array([0, 1, 1]), np.array([-1, np.nan, 0], np.float32)],
+        )
+        for kind in ("min", "max")
+    },
+    "a convolution without spatial axes": (
+        lambda b, x, w: b.Conv(x, w, strides=(), dilations=(), pads=()),
+        [np.ones((2, 3), np.float32), np.ones((4, 3), np.float32)],
+    ),
+    "output_padding may take away": (
+        lambda b, x, w: b.ConvTranspose(x, w, strides=(1,), dilations=(2,), pads=((0, 0),), output_padding=(-1,)),
+        [np.arange(3, dtype=np.float32).reshape(1, 1, 3), np.ones((1, 1, 2), np.float32)],
     ),
     "Clip of i16": (lambda b, x, y: b.Clip(x, y), [np.array([-5, 7], np.int16), np.array(0, np.int16)]),
     **{
@@ -152,4 +167,56 @@ def test_sizes_beyond_64_bits_are_refused():
             "main",
             [("x", TensorType(dtypes.f32, (3,)))],
             lambda b, x: b.Resize(x, dims=(3 * 10**38,), scales=(1e38,), mode="linear"),
+        )
+
+
+def test_a_size_that_repeats_to_a_number_is_1_or_that_number():
+    model = irc.Model("repeat")
+    n = dims.symbol("N")
+    build.function(
+        model,
+        "main",
+        [("x", TensorType(dtypes.i8, (n, 1)))],
+        lambda b, x: b.broadcast_in_dim(x, dims=(n, 2, 5), broadcast_dimensions=(1, 2)),
+    )
+    assert [str(a) for a in model.main.assumptions] == ["bcast(N, 2)"]
+    with pytest.raises(irc.IrcError, match=r"bcast\(N, 2\)"):
+        irc.compile(model, target="xla")(np.zeros((4, 1), np.int8))
+
+
+def test_attention_of_nothing_is_left_alone():
+    """Sizes of 0 are multiples of everything; the fusion took a remainder by one."""
+    text = """irc 1 vocabulary 1
+model "m" {
+  func @main(%x: f32[1,0,1,8], %y: f32[1,0,2,8], %z: f32[1,1,1,2]) -> (%o: f32[1,0,1,8]) {
+    %0 = transpose(%y) {permutation = [0, 1, 3, 2]} : f32[1,0,8,2]
+    %1 = MatMul(%x, %0) : f32[1,0,1,2]
+    %2 = add(%z, %1) : f32[1,0,1,2]
+    %3 = Softmax(%2) {axis = 3} : f32[1,0,1,2]
+    %o = MatMul(%3, %y) : f32[1,0,1,8]
+    return %o
+  }
+}
+"""
+    irc.run_passes(parse_model(text), "canonicalize,fuse", verify_each=True)
+
+
+@pytest.mark.parametrize(
+    "attributes, message",
+    [
+        ({"counts": (-1, 4)}, "counts must be positions in the pool in rising order"),
+        ({"counts": (0,), "columns": 1}, "places must be columns, of which there are 1"),
+        ({"counts": (0, 2), "most": 2, "places": [0, 1]}, "the number of grams in the pool"),
+    ],
+)
+def test_n_grams_fit_their_pool(attributes, message):
+    given = {"columns": 3, **attributes}
+    places = np.array(given.pop("places", [0, 1, 2, 1, 0]))
+    model = irc.Model("grams")
+    with pytest.raises(irc.IrcError, match=message):
+        build.function(
+            model,
+            "main",
+            [("x", TensorType(dtypes.i64, (2, 6)))],
+            lambda b, x: b.TfIdfVectorizer(x, b.constant(np.arange(6)), b.constant(places), **given),
         )

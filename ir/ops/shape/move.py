@@ -40,9 +40,12 @@ class BroadcastInDim:
             f"broadcast_dimensions {list(broadcast_dimensions)} must increase strictly",
         )
         for axis, have in zip(broadcast_dimensions, x.dims, strict=True):
+            wanted = dims[axis]
+            if isinstance(wanted, int) and not isinstance(have, int):
+                ctx.broadcast((have,), (wanted,))  # assumes that it is 1 or `wanted`
             ctx.equal(
-                sizes.broadcast(have, dims[axis]),
-                dims[axis],
+                sizes.broadcast(have, wanted),
+                wanted,
                 f"axis {axis} of the result and the size {have} that repeats to it",
             )
         return moved(fact, lambda a: broadcast_in_dim(a, fact.dims, broadcast_dimensions), x)

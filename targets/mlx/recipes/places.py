@@ -86,10 +86,12 @@ def _combine(x, flat, inside, updates, kind):
         out = out.at[place].add(updates)
     elif kind == "prod":
         out = out.at[place].multiply(updates)
-    elif kind == "max":
-        out = out.at[place].maximum(updates)
-    elif kind == "min":
-        out = out.at[place].minimum(updates)
+    elif kind in ("max", "min"):
+        before = out
+        out = out.at[place].maximum(updates) if kind == "max" else out.at[place].minimum(updates)
+        if mx.issubdtype(x.dtype, mx.floating):  # a NaN that comes first would be passed over
+            odd = mx.isnan(before).astype(mx.int32).at[place].maximum(mx.isnan(updates).astype(mx.int32))
+            out = mx.where(odd > 0, mx.array(float("nan"), x.dtype), out)
     return out[: x.size].reshape(x.shape)
 
 
