@@ -21,6 +21,9 @@ from .export import value_info
 RESPELLED = {"Softmax": 13, "LogSoftmax": 13, "Hardmax": 13, "GroupNormalization": 21}
 """Operators that mean something else since a version although inputs and attributes have the same names."""
 
+MISTAKEN = {"Hardmax": 13}
+"""Those of them that onnx.version_converter (1.23) leaves as they are."""
+
 
 def files_only(ctx: Any, *facts: Any, **attributes: Any) -> str | None:
     """A claim for what a file can say, and what the host does around the programs that ONNX Runtime gets."""
@@ -61,6 +64,8 @@ def respelled(
     """Nodes of an operator set that compute what a node of another one does; None if there are none."""
     if _means_the_same(node.op_type, version, opset):
         return onnx.GraphProto(node=[node])
+    if (version < MISTAKEN.get(node.op_type, 0)) != (opset < MISTAKEN.get(node.op_type, 0)):
+        return None
     inputs = [value_info(f"x{i}", t) for i, t in enumerate(operands)]
     outputs = [value_info(n, results[i]) for i, n in enumerate(node.output) if n]
     model = helper.make_model(

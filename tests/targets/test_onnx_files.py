@@ -116,6 +116,14 @@ def test_nodes_of_an_older_operator_set_are_respelled(tmp_path: Path):
     np.testing.assert_allclose(results(proto, *arguments)[0], want, rtol=1e-6)
 
 
+def test_a_meaning_that_no_newer_set_has_is_refused(tmp_path: Path):
+    """Hardmax of opset 11 flattens too, which onnx.version_converter overlooks."""
+    nodes = [helper.make_node("Reshape", ["x", "shape"], ["y"]), helper.make_node("Hardmax", ["y"], ["z"], axis=1)]
+    source = onnx_model(nodes, [("x", F, ["N"]), ("shape", I, [3])], [("z", F, ["P", "Q", "R"])], opset=11)
+    with pytest.raises(UnsupportedError, match="Hardmax of opset 11 has no equal in opset 21"):
+        written(irc.import_onnx(source), tmp_path)
+
+
 def test_what_an_operator_set_lacks_is_refused_and_a_newer_one_takes_it(tmp_path: Path):
     nodes = [helper.make_node("CumProd", ["x", "axis"], ["y"])]
     model = irc.import_onnx(onnx_model(nodes, [("x", F, [3]), ("axis", I, [])], [("y", F, [3])], opset=26))
