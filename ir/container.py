@@ -29,6 +29,9 @@ ESCAPE: Final = "irc.constant."
 VERSION_KEY: Final = "irc.container"
 VERSION: Final = "1"
 
+TEXT: Final = b"irc "
+"""How the text form begins, unless with a comment."""
+
 NATIVE: Final[dict[DType, str]] = {
     dtypes.f32: "F32", dtypes.f16: "F16", dtypes.bf16: "BF16", dtypes.bool_: "BOOL", dtypes.c64: "C64",
     dtypes.i64: "I64", dtypes.i32: "I32", dtypes.i16: "I16", dtypes.i8: "I8",
@@ -147,13 +150,19 @@ def _name(key: str) -> str:
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """Read a container; constants stay in the file until used.  FormatError names the file and what is wrong."""
+    """Read a container; constants stay in the file until used.  FormatError names the file and what is wrong.
+
+    A file that begins as the text form does is read as that (reproducers, what `irc print` prints): no container can,
+    because its first eight bytes would be the length of an impossible header.
+    """
     where = Path(path)
     try:
         if not stat.S_ISREG(os.stat(where).st_mode):  # opening a pipe would wait for its writer
             raise FormatError(f"{where}: cannot be read: it is no regular file")
         with open(where, "rb") as file:
             size = os.fstat(file.fileno()).st_size
+            if file.peek(len(TEXT))[: len(TEXT)].startswith((TEXT, b"//")):
+                return _from_text(file.read(safetensors.MAX_HEADER + 1), where)
             entries, metadata = safetensors.read_header(file, where, size)
             mapped = MappedFile(where, file)
     except OSError as error:
@@ -161,6 +170,17 @@ def load(path: str | os.PathLike[str]) -> Model:
     if mapped.size != size:
         raise FormatError(f"{where}: the file changed from {size} to {mapped.size} bytes while it was read")
     return _model(where, entries, metadata, mapped)
+
+
+def _from_text(contents: bytes, path: Path) -> Model:
+    from .text import parse_model
+
+    if len(contents) > safetensors.MAX_HEADER:
+        raise FormatError(f"{path}: the text is longer than the allowed {safetensors.MAX_HEADER} bytes")
+    try:
+        return parse_model(contents.decode(), filename=str(path))
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{path}: the text is not valid UTF-8: {error.reason} at byte {error.start}") from None
 
 
 def _model(

@@ -115,7 +115,7 @@ def load(plugin: Plugin, builtin: Collection[str] = (), accept: Callable[[Any], 
 
             found = EntryPoint(plugin.name, plugin.value, plugin.group).load()
             why = accept(found) if accept is not None else None
-        except Exception as error:  # whatever the code of others raises
+        except (Exception, SystemExit) as error:  # whatever the code of others raises
             why = str(error) if isinstance(error, IrcError) else f"{type(error).__name__}: {error}"
         finally:
             _loading.pop()

@@ -105,9 +105,11 @@ def involution(rewriter: Rewriter, node: Node) -> Value | None:
 
 @rewrite("abs")
 def abs_of_sign_change(rewriter: Rewriter, node: Node) -> Value | None:
-    """|-x| and ||x|| are |x|."""
+    """|-x| and ||x|| are |x|; the negative of an unsigned integer wraps."""
     inner = maker(node.operands[0], "negate", "abs")
     if inner is None or not same_type(inner.result, node.result):
+        return None
+    if inner.op.name == "negate" and node.result.dtype.is_integer and not node.result.dtype.is_signed:
         return None
     value: Value = rewriter.before(node, sources=(inner,)).abs(inner.operands[0])
     return value

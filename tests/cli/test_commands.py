@@ -247,3 +247,31 @@ def test_what_the_host_does_between_programs_is_no_finding(tmp_path, capsys):
     assert "or on the host between its programs" in capsys.readouterr().out
     assert run(["compile", str(SKLEARN), "-t", "xla", "--dim", "text_d0=2", "-o", str(tmp_path / "t.xla")]) == 0
     assert "runs in stages" in capsys.readouterr().out
+
+
+def test_the_text_form_is_read_too(irc, tmp_path):
+    """What `irc print` prints and the reproducer of a failure, with the comment that says how to run it."""
+    text = '''irc 1 vocabulary 1
+model "m" {
+  func @main(%x: f32[2]) -> (%y: f32[2]) {
+    %0 = negate(%x) : f32[2]
+    %y = negate(%0) : f32[2]
+    return %y
+  }
+}
+'''
+    (tmp_path / "plain.ir").write_text(text)
+    (tmp_path / "reproducer.ir").write_text("// RUN: irc opt %s -p canonicalize --verify-each\n" + text)
+    for name in ("plain.ir", "reproducer.ir"):
+        code, out, err = irc("opt", tmp_path / name, "-p", "canonicalize", "--verify-each")
+        assert (code, err) == (0, "")
+        assert "return %x" in out
+    assert irc("print", tmp_path / "plain.ir")[1] == text
+    (tmp_path / "broken.ir").write_text("irc 1 vocabulary 1\nmodel {")
+    code, _, err = irc("print", tmp_path / "broken.ir")
+    assert code == 1
+    assert "broken.ir:2" in err
+    (tmp_path / "bytes.ir").write_bytes(b"irc \xff\xfe")
+    code, _, err = irc("print", tmp_path / "bytes.ir")
+    assert code == 1
+    assert "not valid UTF-8" in err

@@ -220,3 +220,12 @@ def test_n_grams_fit_their_pool(attributes, message):
             [("x", TensorType(dtypes.i64, (2, 6)))],
             lambda b, x: b.TfIdfVectorizer(x, b.constant(np.arange(6)), b.constant(places), **given),
         )
+
+
+@pytest.mark.parametrize("dtype", ["u8", "u32", "u64", "i8", "i64"])
+def test_the_magnitude_of_a_negative_is_that_of_the_number_unless_it_wraps(dtype):
+    type_ = TensorType(DType.of(dtype), (3,))
+    model = irc.Model("magnitude")
+    build.function(model, "main", [("x", type_)], lambda b, x: b.abs(b.negate(x)))
+    x = np.array([0, 1, 100], type_.dtype.numpy)
+    np.testing.assert_array_equal(evaluate(irc.run_passes(model), [x])[0], evaluate(model, [x])[0])
