@@ -15,7 +15,7 @@ from ...ir.dims import Size
 from ...ir.graph import Constant, Value
 from ..pattern import Match, equal, number
 from .predicates import Band, band_of, every_row_sees
-from .scores import Mask
+from .scores import FLOOR, Mask
 
 
 @dataclass
@@ -36,7 +36,9 @@ def visible(
     """Sort masks into a causal or sliding band where that is proved, and the rest."""
     band = Band()
     rest = []
-    for mask in map(_as_predicate, masks):
+    masks = [_as_predicate(mask) for mask in masks]
+    hiding = [mask for mask in masks if mask.fill is not None or not is_finite(mask.value)]
+    for mask in masks:
         m.need(
             mask.value.rank <= max(len(mask.level), 2) and (mask.value.dtype.is_bool or mask.value.dtype.is_float),
             "the mask is neither bool nor floating-point",
@@ -44,6 +46,11 @@ def visible(
         )
         check_leading(m, mask, lead)
         found = band_of(mask, dims)
+        if mask.fill is not None and not math.isinf(mask.fill) and len(hiding) > 1:
+            # A query of which every key is hidden by one or the other gives weight to both kinds.
+            why = f"what is hidden gets {mask.fill:g}, no more than scores count beside it, and another mask hides too"
+            m.need(mask.fill <= FLOOR, why, mask.value)
+            found = None
         if found is not None and floor is not None and not every_row_sees(found, dims):
             found = None  # the floor gives a row that sees nothing equal weights
         joined = None if found is None else band.joined(found)
@@ -79,6 +86,8 @@ def check_leading(m: Match, mask: Mask, lead: tuple[Size, Size]) -> None:
 
 def finish_mask(build: Builder, found: Visible, lead: tuple[Size, Size]) -> tuple[Value | None, dict[str, Any]]:
     """(the mask operand or None, attributes causal, kv_offset, window)."""
+    if len(found.masks) > 1 and any(m.fill is not None and not math.isinf(m.fill) for m in found.masks):
+        return _nested(build, found, lead), found.band.keywords()
     bools: list[Value] = []
     sums: list[Value] = []
     for mask in found.masks:
@@ -104,6 +113,20 @@ def finish_mask(build: Builder, found: Visible, lead: tuple[Size, Size]) -> tupl
     if seen is not None:
         total = build.select(seen, total, build.constant(-math.inf, wide))
     return total, keywords
+
+
+def _nested(build: Builder, found: Visible, lead: tuple[Size, Size]) -> Value:
+    """Masks in the order in which the scores meet them: what one puts in the place of scores loses what came before."""
+    total: Value = build.constant(0.0, dtypes.f32)
+    for mask in reversed(found.masks):
+        value = grouped(build, mask, lead)
+        if mask.fill is not None:
+            value = build.not_(value) if mask.inverted else value
+            total = build.select(value, total, build.constant(mask.fill, dtypes.f32))
+        else:
+            value = value if mask.factor == 1.0 else build.multiply(value, mask.factor)
+            total = build.add(total, value if value.dtype is dtypes.f32 else build.convert(value, dtype=dtypes.f32))
+    return total if found.floor is None else build.maximum(total, found.floor)
 
 
 def grouped(build: Builder, mask: Mask, lead: tuple[Size, Size]) -> Value:

@@ -15,7 +15,7 @@ from ..pattern import Match, Refused, equal, number
 from .contraction import Contraction, contraction
 
 HIDES = -1e4
-"""A fill at or below this gives a masked key no weight, whatever the scores are."""
+"""A fill at or below this gives a masked key no weight beside scores of the usual size."""
 FLOOR = -1e30
 """Clamping masked scores from below at this or less changes no sum of a score and a mask but those that overflow."""
 _LONGEST = 24

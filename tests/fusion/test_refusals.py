@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from irc.ir.reference import evaluate
+from irc.passes import run_passes
 from irc.testing.patterns import model_of, random_inputs, try_fusions
 
 SIZES = {"B": 2, "S": 5}
@@ -224,3 +226,30 @@ def test_every_byte_keeps_its_value_when_it_is_packed(dtype: Any, turned: bool) 
     outcome = try_fusions(model, "quantized-matmul")
     assert outcome.fired == {"quantized-matmul": 1}
     assert outcome.largest_difference([np.eye(16, dtype=np.float32)]) == 0
+
+
+@pytest.mark.parametrize("fill", [-1e4, -1e9, float(np.finfo(np.float32).min), float("-inf")])
+@pytest.mark.parametrize("order", ["causal first", "padding first"])
+def test_two_masks_on_padding_to_the_left(fill, order):
+    """The first query sees itself only, which is padding: with finite fills hidden keys of both kinds have weight.
+
+    Beside the least f32 every score vanishes, so that sums of masks say it; beside -1e9 it does not, if summed exactly.
+    """
+    causal = np.tril(np.ones((1, 1, 5, 5), bool))
+
+    def body(b, q, k, v, real):
+        scores = b.MatMul(q, b.transpose(k, permutation=(0, 1, 3, 2)))
+        given = b.reshape(real, dims=(2, 1, 1, 5))
+        masks = [b.constant(causal), given] if order == "causal first" else [given, b.constant(causal)]
+        for mask in masks:
+            scores = b.select(mask, scores, b.constant(np.float32(fill)))
+        return b.MatMul(b.Softmax(scores, axis=-1), v)
+
+    model = model_of(body, q="f32[2,3,5,4]", k="f32[2,3,5,4]", v="f32[2,3,5,4]", real="bool[2,5]")
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.standard_normal((2, 3, 5, 4), np.float32) for _ in range(3))
+    real = np.array([[False, False, True, True, True], [True] * 5])
+    fused = run_passes(model)
+    assert ("Attention" in [n.op.name for n in fused.nodes()]) == (fill < -1e30)
+    before, after = (evaluate(m, [q, k, v, real])[0] for m in (model, fused))
+    np.testing.assert_allclose(after, before, rtol=0, atol=1e-6)
