@@ -26,7 +26,7 @@ from ...ir.types import OptionalType, SequenceType, TensorType, Type
 from ...passes.legalize import legalize
 from .border import carried, cast_attributes
 from .initializers import Root
-from .lowering import IR_VERSIONS, OPSET, TABLE, Context, Dialect, Ref
+from .lowering import ATTRIBUTES_ONLY, IR_VERSIONS, OPSET, TABLE, Context, Dialect, Ref
 from .ranks import add_ranks
 from .weights import Weights
 
@@ -138,6 +138,10 @@ class GraphExporter:
             exporter = exporter.outer
         raise IrcError(f"value {value.name!r} is used before it is exported")
 
+    def _held(self, value: Value | None) -> Ref | None:
+        """As `ref`, but a constant has no name: its node holds its contents."""
+        return Ref("", value.type, value.ints) if isinstance(value, Constant) else self.ref(value)
+
     def graph_input(self, value: Value, name: str, wide: TensorType | None = None) -> onnx.ValueInfoProto:
         """The declaration of an input; with `wide`, one of that type, which a Cast makes the value."""
         name = self.root.fresh(name)
@@ -167,7 +171,8 @@ class GraphExporter:
                 raise IrcError(f"{node.label} is not legal for onnx")
             start = len(self.nodes)
             ctx = Context(self, node)
-            operands = node.op.group([self.ref(v) for v in node.operands])
+            inside = node.op.name in ATTRIBUTES_ONLY
+            operands = node.op.group([self._held(v) if inside else self.ref(v) for v in node.operands])
             out = lowering.rule(ctx, *operands, **node.keywords)
             refs = out if isinstance(out, tuple | list) else (out,)
             made = {o for n in self.nodes[start:] for o in n.output}

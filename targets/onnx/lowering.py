@@ -27,6 +27,9 @@ lower = TABLE.lower
 OPSET = 21
 """The operator set that is written unless another is asked for: runtimes some years old read it."""
 
+ATTRIBUTES_ONLY = frozenset({"TreeEnsemble"})
+"""Operators whose constants a node holds as attributes: rules read them, and no initializer is made of them."""
+
 IR_VERSIONS = {21: 10, 22: 10, 23: 11, 24: 12, 25: 13, 26: 13, 27: 13, 28: 14}
 """Operator sets that can be written, and the version of the file format that came with each."""
 
@@ -131,14 +134,24 @@ class Context:
         return self.exporter.sizes(tuple(values))
 
     def reshape(self, x: Ref, dims: Sequence[Size]) -> Ref:
-        """Reshape, with -1 for a lone symbolic dim."""
+        """Reshape, with -1 for a lone symbolic dim, 0 for those that stay in place, else a computed shape.
+
+        With several symbolic dims, of which some move past ones, it is an Unsqueeze or a Squeeze.
+        """
         type_ = x.tensor.with_dims(dims)
         unknown = [i for i, d in enumerate(dims) if not isinstance(d, int)]
-        if len(unknown) == 1 and all(isinstance(d, int) and d > 0 for i, d in enumerate(dims) if i != unknown[0]):
+        empty = any(isinstance(d, int) and d == 0 for d in dims)
+        if len(unknown) == 1 and not empty:
             shape = self.constant([d if isinstance(d, int) else -1 for d in dims], dtypes.i64)
+        elif not empty and all(i < x.rank and sizes.equal(dims[i], x.dims[i]) is True for i in unknown):
+            shape = self.constant([d if isinstance(d, int) else 0 for d in dims], dtypes.i64)
+        elif axes := _ones_between(x.dims, dims):
+            return self.op("Unsqueeze", x, self.constant(axes, dtypes.i64), type=type_)
+        elif axes := _ones_between(dims, x.dims):
+            return self.op("Squeeze", x, self.constant(axes, dtypes.i64), type=type_)
         else:
             shape = self.ints(dims)
-        zero: dict[str, Any] = {"allowzero": 1} if any(isinstance(d, int) and d == 0 for d in dims) else {}
+        zero: dict[str, Any] = {"allowzero": 1} if empty else {}
         return self.op("Reshape", x, shape, type=type_, **zero)
 
     def transpose(self, x: Ref, permutation: Sequence[int]) -> Ref:
@@ -156,6 +169,19 @@ class Context:
     def graph(self, graph: Graph, name: str) -> Any:
         """A sub-graph as a GraphProto."""
         return self.exporter.subgraph(graph, name)
+
+
+def _ones_between(fewer: Sequence[Size], more: Sequence[Size]) -> list[int]:
+    """Axes of `more` that are 1 and without which it is `fewer`; none if there are no such axes."""
+    axes: list[int] = []
+    for axis, dim in enumerate(more):
+        at = axis - len(axes)
+        if at < len(fewer) and sizes.equal(dim, fewer[at]) is True:
+            continue
+        if dim != 1:
+            return []
+        axes.append(axis)
+    return axes if len(axes) == len(more) - len(fewer) else []
 
 
 def flat_pads(pads: Sequence[Sequence[Size]]) -> list[Size]:

@@ -21,6 +21,7 @@ from ...runtime.backend import Program
 from ..base import Options, Target
 from . import (  # noqa: F401 (importing a family registers its rules)
     attention,
+    classical,
     control,
     convolution,
     elementwise,

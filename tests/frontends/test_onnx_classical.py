@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import onnx
 import pytest
@@ -178,7 +180,7 @@ def test_tree_regressor_of_doubles_compares_doubles(run_ort):
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS)
-def test_tree_classifiers(transform, run_ort):
+def test_tree_classifiers(transform, run_ort, tmp_path):
     for classes, ids, positive, base in (
         (3, range(3), False, []),
         (3, range(3), True, [0.5, 0.1, 0.2]),
@@ -196,6 +198,65 @@ def test_tree_classifiers(transform, run_ort):
             names = {"classlabels_strings": ["a", "b", "c"][:classes]}
         model = model_of("TreeEnsembleClassifier", [WITH_NANS], 2, 1, **attributes, **names)
         check(run_ort, model, [WITH_NANS])
+        out = written(model, tmp_path)
+        assert "TreeEnsemble" in {n.op_type for n in out.graph.node}
+        for got, want in zip(run_ort(out, [WITH_NANS]), run_ort(model, [WITH_NANS]), strict=True):
+            if got.dtype == object:
+                assert got.tolist() == want.tolist()
+            else:
+                np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-6)  # as in `check`
+
+
+def written(model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
+    """The model through the default pipeline and back."""
+    irc.save(irc.run_passes(import_onnx(model)), folder / "written.onnx")
+    out = onnx.load(folder / "written.onnx")
+    onnx.checker.check_model(out, full_check=True)
+    return out
+
+
+@pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE", "MIN", "MAX"])
+@pytest.mark.parametrize("targets", [1, 3])
+def test_trees_are_one_node_in_files(targets, aggregate, run_ort, tmp_path):
+    """By its parts an ensemble of boosted trees is hundreds of nodes, and thirty times as slow."""
+    attributes = trees(5, 3, 3, range(targets), "target") | {"base_values": numbers(targets), "n_targets": targets}
+    attributes |= {"aggregate_function": aggregate, "post_transform": "SOFTMAX"}
+    model = model_of("TreeEnsembleRegressor", [WITH_NANS], version=3, **attributes)
+    out = written(model, tmp_path)
+    kinds = [n.op_type for n in out.graph.node]
+    if targets > 1 and aggregate == "AVERAGE":  # a copy of a tree for each target would count as a tree
+        assert "TreeEnsemble" not in kinds
+    else:
+        assert kinds == ["TreeEnsemble", "Add", "Softmax"][: 2 if targets == 1 else 3]
+        assert {v.domain: v.version for v in out.opset_import} == {"": 21, ML: 5}
+        assert len(out.graph.initializer) == 1, "the tables are attributes only"
+    (want,), (got,) = run_ort(model, [WITH_NANS]), run_ort(out, [WITH_NANS])
+    np.testing.assert_allclose(got, want, rtol=2e-6, atol=1e-6)  # sums of four, in f32
+    check(run_ort, out, [WITH_NANS])
+
+
+def test_members_and_trees_of_one_leaf_in_files(run_ort, tmp_path):
+    """x0 in {2, 3} ? 1 : 2 for target 0, where a NaN is no member; 4 for target 1 everywhere."""
+    attributes = {
+        "n_targets": 2,
+        "tree_roots": [1, 0],
+        "nodes_featureids": [0, 0],
+        "nodes_modes": helper.make_tensor("m", TensorProto.UINT8, [2], [6, 0]),
+        "nodes_splits": helper.make_tensor("s", TensorProto.FLOAT, [2], [2.0, 0.0]),
+        "nodes_truenodeids": [0, 2],
+        "nodes_trueleafs": [1, 1],
+        "nodes_falsenodeids": [1, 2],
+        "nodes_falseleafs": [1, 1],
+        "leaf_targetids": [0, 0, 1],
+        "leaf_weights": helper.make_tensor("w", TensorProto.FLOAT, [3], [1.0, 2.0, 4.0]),
+        "membership_values": helper.make_tensor("v", TensorProto.FLOAT, [3], [2.0, 3.0, float("nan")]),
+    }
+    x = np.array([[2.0], [3.0], [2.5], [np.nan]], np.float32)
+    model = model_of("TreeEnsemble", [x], version=5, **attributes)
+    out = written(model, tmp_path)
+    assert [n.op_type for n in out.graph.node] == ["TreeEnsemble"]
+    for proto in (model, out):
+        assert run_ort(proto, [x])[0].tolist() == [[1, 4], [1, 4], [2, 4], [2, 4]]
 
 
 def test_the_greater_of_two_sums_names_the_class():

@@ -90,6 +90,16 @@ MODELS = {
         "silero_vad/data/silero_vad_openvino_16k.onnx",
         "7776b81ad1b0350c15d7f1555943b9232eb53e9ca5d989c6d0cea9ebc8664d87",
     ),
+    "shifts": (  # weights CC BY 4.0: "CAUSTIC model weights, Maximilian Zinke, 2026"
+        "caustic-nmr==0.4.1",
+        "caustic/data/best_v2_carbons.onnx",
+        "ebc7bbc2fc59327a50384105207958948cd90d7b5c7ea1ec2906b473e02948b2",
+    ),
+    "boosted": (
+        "atspm-detector==1.1.0",
+        "atspm_detector/weights/function/function229_s0.onnx",
+        "50864dedeb8c61f80ccbad3af4a56de4f86836a6a4dcf8aa96d90d7bce624420",
+    ),
 }
 
 

@@ -41,3 +41,12 @@ def test_tree_ensemble():
     assert tree(aggregate="max").tolist() == [[1, 16], [0, 16], [4, 8], [4, 16]]
     assert tree(aggregate="average").tolist() == [[0.5, 8], [0, 9], [2, 4], [2, 8]]
     np.testing.assert_allclose(tree(transform="logistic")[0], 1 / (1 + np.exp([-1.0, -16.0])), rtol=1e-6)
+
+
+def test_trees_that_are_given_at_run_time_need_no_sets():
+    """Which modes occur is not known then, and only those that need no sets of members can."""
+    x, roots, places = np.array([[0.0], [2.0]], np.float32), np.array([0]), np.array([0, 1, 2])
+    modes, splits = np.array([0, 0, 0]), np.array([1, 0, 0], np.float32)
+    yes, no, weights = np.array([1, 1, 2]), np.array([2, 1, 2]), np.array([0, 5, 7], np.float32)
+    got = check_composite("TreeEnsemble", x, roots, places * 0, modes, splits, yes, no, places * 0, weights)
+    assert got.tolist() == [[5], [7]]

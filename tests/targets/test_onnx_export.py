@@ -26,7 +26,7 @@ from irc.targets.onnx.target import MAX_DEPTH, OnnxTarget
 from irc.testing import check_target
 from irc.testing.operators import model_of, run
 
-N = dims.symbol("N")
+M, N = dims.symbol("M"), dims.symbol("N")
 
 
 def program(model: Model):
@@ -314,3 +314,28 @@ def test_a_size_that_is_a_result_keeps_the_name_that_later_nodes_read():
     x = np.arange(3, dtype=np.float32)
     for got, want in zip(program(model).run([x], True), evaluate(model, [x]), strict=True):
         assert got.tolist() == want.tolist()
+
+
+@pytest.mark.parametrize(
+    ("dims_of_x", "wanted", "kind"),
+    [
+        ((M, N, 6), (M, 1, N, 1, 6), "Unsqueeze"),
+        ((1, M, 1, N, 6), (M, N, 6), "Squeeze"),
+        ((M, N, 6), (M, N, 3, 2), "Reshape"),
+        ((M, 1, N), (M, 1, 1, N), "Unsqueeze"),
+        ((2, 3, N), (6, N), "Reshape"),
+    ],
+)
+@pytest.mark.parametrize("sizes", [(2, 3), (1, 4), (5, 0)])
+def test_no_shape_is_computed_for_dims_that_stay(dims_of_x, wanted, kind, sizes):
+    """With several symbolic dims a computed shape takes a Shape node for each, and a Concat."""
+    model = Model("m")
+    build.function(
+        model, "main", [("x", TensorType(dtypes.f32, dims_of_x))], lambda b, x: b.negate(b.reshape(x, dims=wanted))
+    )
+    found = program(model)
+    assert [n.op_type for n in found._proto.graph.node] == [kind, "Neg"]
+    size = dict(zip("MN", sizes, strict=True))
+    x = np.random.default_rng(0).standard_normal([size.get(str(d), d) for d in dims_of_x]).astype(np.float32)
+    (got,) = found.run([x], as_numpy=True)
+    np.testing.assert_array_equal(got, -x.reshape([size.get(str(d), d) for d in wanted]))

@@ -20,7 +20,7 @@ def _leaves(b, x, roots, features, modes, splits, yes, no, sets, missing, depth)
     """[rows, trees]: the leaf that each row reaches in each tree."""
     rows, trees = x.dims[0], roots.dims[0]
     place = b.broadcast_in_dim(roots, dims=(rows, trees), broadcast_dimensions=(1,))
-    used = _modes_in_use(modes, yes)
+    used = _modes_in_use(modes, yes, sets)
     for _ in range(depth):
         value = b.take_along_axis(x, b.take(features, place, axis=0), axis=1)
         split = b.take(splits, place, axis=0)
@@ -43,10 +43,10 @@ def _leaves(b, x, roots, features, modes, splits, yes, no, sets, missing, depth)
     return place
 
 
-def _modes_in_use(modes, yes):
+def _modes_in_use(modes, yes, sets):
     """The modes that branches have (leaves lead to themselves, whatever theirs); all, if that is not known."""
     if modes.data is None or yes.data is None:
-        return range(MEMBER + 1)
+        return range(MEMBER if sets is None else MEMBER + 1)
     own = yes.data.numpy() == np.arange(len(yes.data.numpy()))
     return [int(m) for m in np.unique(modes.data.numpy()[~own])] or [0]
 
@@ -167,9 +167,9 @@ class TreeEnsembleClassifier:
         depth, transform, form, threshold,
     ):  # fmt: skip
         b = ctx.build
-        sums = _totals(
-            b, x, roots, features, modes, splits, yes, no, leaf_targets, leaf_weights, sets, missing, base,
-            targets=targets, depth=depth, aggregate="sum",
+        sums = b.TreeEnsemble(
+            x, roots, features, modes, splits, yes, no, leaf_targets, leaf_weights, sets, missing, base,
+            targets=targets, depth=depth,
         )  # fmt: skip
         scores = converted(b, sums, dtypes.f32)
         if form == "many":
